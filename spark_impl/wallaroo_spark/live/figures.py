@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery, Holding
+from wallaroo_spark.live.intake import Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.worker.plan import plan
 
@@ -23,7 +22,7 @@ class Figures:
         feed: knows the log, and what Spark has committed.
         delivery: knows what the workers hold.
         checkpoint: the run's.
-        waiting: returns the number of records that were read and are not in the log.
+        intake: knows which records were read and are not in the log.
     """
 
     def __init__(
@@ -32,14 +31,14 @@ class Figures:
         feed: LogFeed,
         delivery: Delivery,
         checkpoint: Checkpoint,
-        waiting: Callable[[], int],
+        intake: Intake,
     ) -> None:
         self._application = application
         self._components = plan(application).components
         self._feed = feed
         self._delivery = delivery
         self._checkpoint = checkpoint
-        self._waiting = waiting
+        self._intake = intake
         self._size_due = 0.0
 
     def copy(self, metrics: Registry) -> None:
@@ -68,7 +67,7 @@ class Figures:
     def _tell_of_disk(self, metrics: Registry) -> None:
         log, kept = self._feed.log, metrics.kept or KeptFigures()
         full = LOG_IS_FULL if self._feed.full else ""
-        metrics.held_back = DISK_IS_FULL if self._waiting() else full
+        metrics.held_back = DISK_IS_FULL if self._intake.waiting else full
         kept.log_bytes = log.size
         kept.log_records = log.next_sequence - log.first_sequence
         kept.log_written = log.written

@@ -15,9 +15,15 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
+from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLogError, InputLogFullError
+from wallaroo.transport.interfaces import Receiver
+from wallaroo.transport.stop_clock import StopClock
+from wallaroo.transport.threads import LoopThread
+from wallaroo_spark.live.ending import Ending
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.watch import Watch
 
@@ -34,67 +40,110 @@ class _Some(NamedTuple):
     source: str
 
 
-class Intake:
-    """Takes records from the edges, and gives them their arrival time.
+class Intake(Receiver):
+    """What stands behind the edges: gives records their arrival time, and appends them to the log.
 
     Args:
+        application: whose records.
         feed: appends to the input log.
-        edges: paused while no more should be read.
-        failed: called with an error's text if the log can take nothing any more.
+        loop: the thread of the edges.
+        ending: told if the log can take nothing any more.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
+        open_sources: the sources that can still give something.
+
+    Attributes:
         watch: gets what is logged, for figures; `None`: no figures.
     """
 
     def __init__(
         self,
+        application: Application,
         feed: LogFeed,
-        edges: Edges,
-        failed: Callable[[str], None],
+        loop: LoopThread,
+        ending: Ending,
         clock: Callable[[], int],
-        watch: Watch | None = None,
+        open_sources: set[str],
     ) -> None:
-        self._watch = watch
+        self.watch: Watch | None = None
+        self._application = application
         self._feed = feed
-        self._edges = edges
-        self._failed = failed
+        self._loop = loop
+        self._ending = ending
         self._clock = clock
+        self._open_sources = open_sources
         self._waiting: deque[_Some] = deque()  # for room on the disk
         self._closing: list[Callable[[], None]] = []  # to be called once they are durable
+        self._edges: Edges
+        self._stop: StopClock
+        feed.room_made = partial(loop.post, self.go_on)
+
+    def begin(self, edges: Edges, stop: StopClock) -> None:
+        """Take from these edges; nothing is received before their loop starts.
+
+        Args:
+            edges: paused while no more should be read.
+            stop: told when the input has ended.
+        """
+        self._edges, self._stop = edges, stop
+        if self._feed.full:
+            edges.pause()
 
     @property
     def waiting(self) -> int:
         """Number of records that have been read and are not in the log."""
         return sum([some.number for some in self._waiting])
 
+    @override
     def deliver(self, source: str, payloads: list[bytes]) -> None:
-        """Take a source's frames, and pause the edges if the next ones have to wait."""
         append = partial(self._feed.append, source, payloads, self._clock())
         self._take(_Some(len(payloads), append, source))
 
-    def take(self, records: Sequence[Value | Tick | End]) -> None:
-        """Take other records in the same way; what arrives together arrives at one time."""
+    @override
+    def take(self, records: list[Value | End]) -> None:
+        self.add(records)
+        self._open_sources -= {record.source for record in records if isinstance(record, End)}
+        self.stop_if_all_have_ended()
+
+    @override
+    def when_sequenced(self, close: Callable[[], None]) -> None:
+        # What is sequenced here is on disk.
+        call = partial(self._loop.post, close)
+        if self._waiting:
+            self._closing.append(call)
+        else:
+            self._feed.when_durable(call)
+
+    @override
+    def sinks_have_room(self) -> None:
+        """Do nothing: `Delivery` waits for the sinks itself."""
+
+    @override
+    def input_ended(self, problem: str | None) -> None:
+        # What stdin stands in for ends (time-5).
+        if problem is not None:
+            self._stop.input_ended(problem)
+        ended = self._edges.listened_to & self._open_sources
+        if self._application.time_decides:
+            self.add([End(name) for name in sorted(ended)])
+        self._open_sources -= ended
+        self.stop_if_all_have_ended()
+
+    @override
+    def outputs_broken(self, problem: str) -> None:
+        self._ending.fail(problem)
+
+    def stop_if_all_have_ended(self) -> None:
+        """Begin a stop if no source can give anything any more."""
+        if not self._open_sources:
+            self._stop.input_ended(None)
+
+    def add(self, records: Sequence[Value | Tick | End]) -> None:
+        """Append records that are not frames; what arrives together arrives at one time."""
         now = self._clock()
         stamped = [replace(record, at=now) for record in records]
         first = stamped[0] if stamped else None
         source = first.source if isinstance(first, Value) else ""
         self._take(_Some(len(stamped), partial(self._feed.append_records, stamped), source))
-
-    def _take(self, some: _Some) -> None:
-        if self._waiting:
-            self._waiting.append(some)
-        elif not self._logged(some):
-            self._waiting.append(some)
-            self._edges.pause()
-            self._retry_later()
-        elif self._feed.full:
-            self._edges.pause()
-
-    def when_sequenced(self, close: Callable[[], None]) -> None:
-        """Call `close`, in any thread, once all that was delivered is durable."""
-        if self._waiting:
-            self._closing.append(close)
-        else:
-            self._feed.when_durable(close)
 
     def go_on(self) -> None:
         """Take what waits, and read again, as far as there is room now."""
@@ -110,6 +159,16 @@ class Intake:
         if not self._feed.full:
             self._edges.resume()
 
+    def _take(self, some: _Some) -> None:
+        if self._waiting:
+            self._waiting.append(some)
+        elif not self._logged(some):
+            self._waiting.append(some)
+            self._edges.pause()
+            self._retry_later()
+        elif self._feed.full:
+            self._edges.pause()
+
     def _logged(self, some: _Some) -> bool:
         """Append to the log; return whether it has taken them."""
         try:
@@ -119,10 +178,10 @@ class Intake:
                 _log.error("%s; nothing more is read until there is room", error)
             return False
         except InputLogError as error:
-            self._failed(str(error))
+            self._ending.fail(str(error))
             return False
-        if self._watch is not None:
-            self._watch.came(some.source, some.number, self._feed.received)
+        if self.watch is not None:
+            self.watch.came(some.source, some.number, self._feed.received)
         return True
 
     def _retry_later(self) -> None:

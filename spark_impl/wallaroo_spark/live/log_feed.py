@@ -34,7 +34,6 @@ class LogFeed(Feed):
         case: the application.
         tasks: number of tasks among which the decoding of a large batch is divided.
         batch_bytes: most payload bytes of a batch.
-        room_made: called, in any thread, after a commit has made room.
         failed: called once, in any thread, with an error's text if the log fails.
         resume: what the checkpoint says about the end of the last run.
         timed: what the application does can depend on arrival times. If not, workers get no arrival
@@ -43,6 +42,7 @@ class LogFeed(Feed):
     Attributes:
         case: the case under which all further input is sent.
         log: the input log.
+        room_made: called, in any thread, after a commit has made room.
         choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
@@ -57,7 +57,6 @@ class LogFeed(Feed):
         *,
         tasks: int,
         batch_bytes: int,
-        room_made: Callable[[], None],
         failed: Callable[[str], None],
         resume: Resume,
         timed: bool,
@@ -67,12 +66,12 @@ class LogFeed(Feed):
         self._told = resume.sequence  # `sources` knows the records before this sequence
         self._timed = timed
         self.case = case
+        self.room_made: Callable[[], None] = lambda: None
         self.choose: Callable[[Sequence[Run]], int | None] = lambda _: None
         self.planned = self.committed = log.first_sequence
         self.committed_at: float | None = None
         self._tasks = tasks
         self._batch_bytes = batch_bytes
-        self._room_made = room_made
         self._failed = failed
         self._changed = threading.Condition()
         self._waiting: list[Callable[[], None]] = []  # called once everything is durable
@@ -196,7 +195,7 @@ class LogFeed(Feed):
                 self.log.drop_before(end)
             except InputLogError as error:
                 self._failed(str(error))
-            self._room_made()
+            self.room_made()
 
     def _sync(self) -> None:
         log = self.log

@@ -50,6 +50,29 @@ class Resume:
         return replace(self, sequence=other.sequence) == other
 
 
+class ResumeFile:
+    """The file of a run, written before Spark commits a micro-batch.
+
+    Args:
+        path: the file.
+        last: what it says.
+    """
+
+    def __init__(self, path: Path, last: Resume) -> None:
+        self.last = last
+        self._path = path
+
+    def note(self, now: Resume) -> None:
+        """Write what a restart must know, if it has changed.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        if not self.last.sequence or not now.same(self.last):
+            write_resume(self._path, now)
+            self.last = now
+
+
 def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
     """Return what is known about the sources after further records."""
     known = dict(sources)

@@ -27,11 +27,11 @@ def open_feed(tmp_path):
             CASE,
             tasks=tasks,
             batch_bytes=batch_bytes,
-            room_made=lambda: events.append("room"),
             failed=events.append,
             resume=Resume(),
             timed=timed,
         )
+        feed.room_made = lambda: events.append("room")
         feed.events = events
         opened.append(feed)
         return feed

@@ -1,0 +1,112 @@
+"""What a live run keeps on the disk, opened before anything else: checkpoint, recording, log."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.recording import Recording
+from wallaroo_spark.jvm.pickling import states_of_main
+from wallaroo_spark.jvm.temporary import temporary_parent
+from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
+from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.resume import ResumeFile, at_the_end_of, resume_of
+
+_log = logging.getLogger("wallaroo.spark")
+
+
+class Storage(NamedTuple):
+    """What a run keeps on the disk.
+
+    Args:
+        checkpoint: the checkpoint.
+        log: the input log.
+        resume: what a restart must know; `None`: this application needs nothing of it.
+        logged: what the log says about sources.
+    """
+
+    checkpoint: Checkpoint
+    log: InputLog
+    resume: ResumeFile | None
+    logged: Mapping[str, LoggedSource]
+
+
+def check_place(directory: Path, application: Application) -> None:
+    """Refuse a user's checkpoint that would be removed; warn of one that others cannot read.
+
+    Raises:
+        CheckpointError: it is in a run's temporary directory.
+    """
+    if parent := temporary_parent(directory):
+        raise CheckpointError(
+            f"the checkpoint {directory} is in {parent}, the temporary directory of a run, "
+            "which is removed when nobody uses it. Move it elsewhere, and name its new place"
+        )
+    for partition, builder in states_of_main(application):
+        _log.warning(
+            "state partition %r: its builder, %s, is defined in the main program, so a later "
+            "run can read the checkpoint only if its main program defines the states alike; to "
+            "be safe put them into a module, and import them from it",
+            partition,
+            builder,
+        )
+
+
+@contextlib.contextmanager
+def opened(
+    directory: Path, application: Application, options: SparkOptions, partitions: int | None
+) -> Iterator[Storage]:
+    """Open what a run keeps, and close it at the end.
+
+    Args:
+        directory: the checkpoint's.
+        application: what is run.
+        options: the run's.
+        partitions: number of partitions that was asked for; `None`: see `Checkpoint`.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used.
+        InputLogError: the input log cannot be used.
+    """
+    with contextlib.ExitStack() as up:
+        checkpoint = up.enter_context(
+            contextlib.closing(
+                Checkpoint(
+                    directory,
+                    application,
+                    partitions=partitions,
+                    default_partitions=options.default_partitions,
+                )
+            )
+        )
+        place, kept = checkpoint.input_log, None
+        if options.record is not None:
+            recording = Recording(
+                options.record,
+                ENGINE,
+                application,
+                checkpoint.partitions,
+                checkpoint=options.checkpoint,
+            )
+            up.callback(recording.close)
+            kept = recording.input_log
+            if options.checkpoint is None:
+                place = kept  # the temporary directory may be on another file system
+        log = InputLog.open(place, options.log_bytes, recording=kept)
+        up.callback(log.close)
+        checkpoint.begin(log.first_sequence, log.next_sequence)
+        last = resume_of(checkpoint, application)
+        if last is None:
+            yield Storage(checkpoint, log, None, {})
+            return
+        logged = at_the_end_of(log, last)
+        for source in logged.values():
+            source.value()  # refused now, if it cannot be read back
+        yield Storage(checkpoint, log, ResumeFile(checkpoint.resume, last), logged)
