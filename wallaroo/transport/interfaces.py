@@ -2,7 +2,8 @@
 
 1. `Source`: where frames and values come from. `Listener` receives frames over TCP, `LineReader`
    reads standard input, `Generators` run generator sources.
-2. `Receiver`: the engine's part, which gets them. It is the server of each engine.
+2. `Receiver`: the engine's part, which gets them. It is the server of the reference engine, and the
+   intake of the Spark engine.
 3. `wallaroo.transport.input_log.InputLog`: records on disk; an engine that survives a crash appends
    each record to it before it processes it.
 4. The machine: the reference engine has `wallaroo_reference.machine.Machine`; on Spark it is the

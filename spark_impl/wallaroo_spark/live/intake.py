@@ -94,12 +94,12 @@ class Intake(Receiver):
         return sum([some.number for some in self._waiting])
 
     @override
-    def deliver(self, source: str, payloads: list[bytes]) -> None:
+    def receive(self, source: str, payloads: list[bytes]) -> None:
         append = partial(self._feed.append, source, payloads, self._clock())
         self._take(_Some(len(payloads), append, source))
 
     @override
-    def take(self, records: list[Value | End]) -> None:
+    def receive_records(self, records: list[Value | End]) -> None:
         self.add(records)
         self._open_sources -= {record.source for record in records if isinstance(record, End)}
         self.stop_if_all_have_ended()
