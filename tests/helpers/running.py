@@ -94,3 +94,10 @@ def wallaroo(*arguments, data=b"", **options):
         check=False,
         **options,
     )
+
+
+def as_filter(app, *options):
+    """Start ``wallaroo run`` between two pipes, which the test holds."""
+    command = [sys.executable, "-m", "wallaroo", "run", app, "--stdin", "--stdout", *options]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)

@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from builder_parts import decode, sink, source
 
 import wallaroo
 from wallaroo.drawing.layout import HEIGHT, layout
@@ -29,16 +30,6 @@ HARD_NAMES = [
 ]
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
-
-
-@wallaroo.encoder
-def encode(message):
-    return message
-
-
 @wallaroo.partition
 def first_byte(message):
     return message[:1]
@@ -46,14 +37,6 @@ def first_byte(message):
 
 class Count:
     pass
-
-
-def source():
-    return wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
-
-
-def sink(port=7002):
-    return wallaroo.TCPSinkConfig("127.0.0.1", port, encode)
 
 
 def step(name):

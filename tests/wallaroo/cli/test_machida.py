@@ -89,12 +89,18 @@ def test_a_tutorials_command_line_works(tmp_path, form, found_on):
     assert b"".join(received) == b"one => 1\ntwo => 1\none => 2\n"
 
 
-def test_what_it_does_not_know_goes_to_the_application(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def _telling(tmp_path, monkeypatch):
+    """The module of an application that tells its arguments, in the current directory."""
     (tmp_path / "machida_tells_its_arguments.py").write_text(
         "def application_setup(args):\n    raise ValueError(args)\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
+
+
+@pytest.mark.usefixtures("_telling")
+def test_what_it_does_not_know_goes_to_the_application(capsys):
     arguments = "--application-module machida_tells_its_arguments --in a:1 -c b:2"
     arguments += " --symbols file.txt --stdin --ponynoblock -z -- -x --join"
     assert main(arguments.split()) == 1
@@ -121,15 +127,9 @@ PUBLISHED = [
 # fmt: on
 
 
+@pytest.mark.usefixtures("_telling")
 @pytest.mark.parametrize("option", PUBLISHED)
-def test_every_published_option_is_taken_and_named_and_none_reaches_the_application(
-    tmp_path, monkeypatch, capsys, option
-):
-    (tmp_path / "machida_tells_its_arguments.py").write_text(
-        "def application_setup(args):\n    raise ValueError(args)\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
+def test_every_published_option_is_taken_and_named_and_none_reaches_the_application(capsys, option):
     arguments = f"--application-module machida_tells_its_arguments {option} --in a:1 -t -o b:1"
     assert main(arguments.split()) == 1
     ignored, *hints, error = capsys.readouterr().err.splitlines()
@@ -172,18 +172,12 @@ def test_a_module_that_is_not_there_is_told(capsys):
     )
 
 
+@pytest.mark.usefixtures("_telling")
 @pytest.mark.parametrize("address", ["127.0.0.1:{taken}", "no_such_host.invalid:1", "nonsense"])
-def test_without_a_place_for_the_live_page_the_application_runs_all_the_same(
-    tmp_path, monkeypatch, capsys, address
-):
-    (tmp_path / "machida_has_no_page.py").write_text(
-        "def application_setup(args):\n    raise ValueError('it ran')\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path[:])
+def test_without_a_place_for_the_live_page_the_application_runs_all_the_same(capsys, address):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = address.format(taken=taken.getsockname()[1])
-        assert main(["--application-module", "machida_has_no_page", "-m", address]) == 1
+        assert main(["--application-module", "machida_tells_its_arguments", "-m", address]) == 1
     said, error = capsys.readouterr().err.splitlines()
     assert said.startswith("machida: there is no live page: ")
-    assert "ValueError: it ran" in error
+    assert "ValueError: " in error

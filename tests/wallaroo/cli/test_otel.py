@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import socket
 import subprocess
 import sys
 
 import pytest
-from receiving import Receiver, eventually
+from receiving import eventually
+from running import wallaroo
 
 from wallaroo.frames import frames
 
@@ -69,42 +69,27 @@ def application_setup(args):
 
 
 @pytest.fixture
-def app(tmp_path):
+def app_file(tmp_path):
     path = tmp_path / "app.py"
     path.write_text(APP)
     return path
 
 
-@contextlib.contextmanager
-def running(app, *arguments, outputs):
-    """A run that gets a message; when its outputs have come, it is asked to stop."""
-    receiver = Receiver()
-    command = [sys.executable, "-m", "wallaroo", "run", str(app), "--in", "127.0.0.1:0"]
-    command += ["--out", f"127.0.0.1:{receiver.port}", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            said = ""
-            while "listening on" not in said:
-                line = process.stderr.readline()
-                assert line, said
-                said += line
-            port = int(said.strip().rpartition(":")[2])
-            with socket.create_connection(("127.0.0.1", port)) as sender:
-                sender.sendall(frames([b"a - bad b"]))
-                eventually(lambda: receiver.so_far == [outputs])
-            process.send_signal(signal.SIGTERM)
-            yield process, receiver
-            assert process.wait(60) == 0
-        finally:
-            process.kill()
-            receiver.close()
+def stopped(process):
+    """Send a run a message; when its outputs have come, stop it; return what it said."""
+    with process.connect() as sender:
+        sender.sendall(frames([b"a - bad b"]))
+        eventually(lambda: process.received == b"a 1\nb 1\n")
+    process.process.send_signal(signal.SIGTERM)
+    code, errors, _ = process.wait()
+    assert code == 0
+    return errors
 
 
 @pytest.mark.parametrize("mode", [(), ("--isolated",)])
-def test_figures_and_traces_come_to_a_collector(app, mode):
+def test_figures_and_traces_come_to_a_collector(run, mode):
     with Collector() as collector:
-        with running(app, "--otel", collector.url, *mode, outputs=b"a 1\nb 1\n") as (process, _):
-            process.stderr.read()
+        stopped(run("--otel", collector.url, *mode))
         found = collector.values()
         assert found["wallaroo_source_frames", ("p",)] == 1
         assert found["wallaroo_sink_outputs", ("p/0",)] == 2
@@ -148,11 +133,10 @@ def test_figures_and_traces_come_to_a_collector(app, mode):
             assert span.end_time_unix_nano <= frame.end_time_unix_nano
 
 
-def test_a_collector_that_is_away_costs_two_lines_and_nothing_else(app):
+def test_a_collector_that_is_away_costs_two_lines_and_nothing_else(run):
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-    with running(app, "--otel", url, outputs=b"a 1\nb 1\n") as (process, _):
-        said = process.stderr.read()
+    said = stopped(run("--otel", url))
     assert said.count(url) == 2
     assert f"figures are not taken at {url}: " in said
     assert f"traces are not taken at {url}: " in said
@@ -160,34 +144,22 @@ def test_a_collector_that_is_away_costs_two_lines_and_nothing_else(app):
     assert "p: 1 in, 2 out" in said
 
 
-def test_without_it_nothing_of_it_is_imported(app):
+def test_without_it_nothing_of_it_is_imported(app_file):
+    options = ["--metrics", "0", "--stdin", "--stdout", "--in", "x:0", "--out", "x:0"]
     code = (
         "import sys\nfrom wallaroo.cli.main import main\n"
-        f"main(['run', {str(app)!r}, '--metrics', '0', '--stdin', '--stdout', "
-        "'--in', 'x:0', '--out', 'x:0'])\n"
+        f"main({['run', str(app_file), *options]})\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input="",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, "Error" in done.stderr) == (0, False), done.stderr
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=60, check=False)
+    assert (done.returncode, b"Error" in done.stderr) == (0, False), done.stderr
 
 
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:4318", "grpc://x:1", "http://", "http://x:0", "http://x/?a"]
 )
-def test_what_is_no_endpoint_is_refused(app, url):
-    done = subprocess.run(
-        [sys.executable, "-m", "wallaroo", "run", str(app), "--otel", url],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_what_is_no_endpoint_is_refused(app_file, url):
+    done = wallaroo("run", app_file, "--otel", url)
     assert done.returncode == 2
-    assert "expected a URL such as http://127.0.0.1:4318" in done.stderr
+    assert b"expected a URL such as http://127.0.0.1:4318" in done.stderr

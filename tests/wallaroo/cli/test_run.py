@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import APP, wallaroo
+from running import APP, as_filter, wallaroo
 
 from wallaroo.frames import frames
 
@@ -69,12 +69,7 @@ def test_stdin_and_stdout_make_it_a_filter(app_file):
 
 
 def test_in_a_pipe_whose_reader_goes_away_it_ends_with_exit_1_and_no_traceback(app_file):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "wallaroo", "run", app_file, "--stdin", "--stdout"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = as_filter(app_file)
     process.stdin.write(b"a\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"A\n"
@@ -94,13 +89,7 @@ def test_in_a_pipe_whose_reader_goes_away_it_ends_with_exit_1_and_no_traceback(a
 
 
 def test_stop_1_while_both_pipes_block_a_stop_is_given_up_after_the_timeout(app_file):
-    command = [sys.executable, "-m", "wallaroo", "run", app_file, "--stdin", "--stdout"]
-    process = subprocess.Popen(
-        [*command, "--stop-timeout", "0.2"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = as_filter(app_file, "--stop-timeout", "0.2")
     process.stdin.write(b"a" * 60_000 + b"\n" + b"b" * 60_000 + b"\n")
     process.stdin.flush()
     time.sleep(1.0)  # the first output fills the pipe; the second blocks
@@ -148,28 +137,12 @@ def test_arguments_the_application_names_and_those_after_two_dashes_go_to_it(app
 
 
 def test_progress_and_summary_as_json_lines(app_file):
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "wallaroo",
-            "run",
-            app_file,
-            "--stdin",
-            "--stdout",
-            "--progress",
-            "json",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    process.stdin.write("a\nb\n")
+    process = as_filter(app_file, "--progress", "json")
+    process.stdin.write(b"a\nb\n")
     process.stdin.flush()
     lines = [process.stderr.readline() for _ in range(3)]
     out, rest = process.communicate(timeout=30)
-    assert out == "A\nB\n"
+    assert out == b"A\nB\n"
     progress = json.loads(lines[1])["progress"]
     assert (progress["received"], progress["written"], progress["dead_letters"]) == (2, 2, 0)
     summary = json.loads(rest.splitlines()[-1])["summary"]
@@ -184,20 +157,7 @@ SUMMARY_OF_DEAD = "no message came through: 2 in, 2 dead letters, nothing out."
 @pytest.mark.parametrize(("lines", "said"), [(b"bad\nbad\n", True), (b"bad\ngood\n", False)])
 def test_dead_1_where_every_message_was_a_dead_letter_the_summary_says_so(tmp_path, lines, said):
     path = tmp_path / "picky.py"
-    path.write_text(
-        "import wallaroo\n"
-        "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
-        "def decode(payload):\n"
-        "    return {b'good': 'good'}[payload]\n"
-        "@wallaroo.encoder\n"
-        "def encode(text):\n"
-        "    return text\n"
-        "def application_setup(args):\n"
-        "    ab = wallaroo.ApplicationBuilder('picky')\n"
-        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
-        "    ab.to_sink(wallaroo.TCPSinkConfig('127.0.0.1', 1, encode))\n"
-        "    return ab.build()\n"
-    )
+    path.write_text(APP.replace("payload.decode()", "{b'good': 'good'}[payload]"))
     done = wallaroo("run", path, "--stdin", "--stdout", data=lines)
     errors = done.stderr.decode()
     assert (SUMMARY_OF_DEAD in errors) is said

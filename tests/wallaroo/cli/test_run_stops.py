@@ -12,6 +12,8 @@ import time
 import pytest
 from running import APP, wallaroo
 
+from wallaroo.cli.run import _Stopper
+from wallaroo.engine import ServeOptions, load_engine
 from wallaroo.frames import frame, frames
 
 
@@ -187,3 +189,16 @@ def test_frame_4_a_forked_child_holds_no_connection_open(forking):
         finally:
             os.kill(child, signal.SIGKILL)
     assert process.wait()[0] == -signal.SIGKILL
+
+
+def test_stop_1_a_signal_while_the_engine_starts_is_not_lost(app, capfd):
+    stopper = _Stopper()
+    with stopper.listening():
+        stopper.starts()
+        os.kill(os.getpid(), signal.SIGTERM)
+        handle = load_engine("reference").serve(app(sinks=0), ServeOptions())
+        stopper.serves(handle)
+        summary = handle.wait(20)
+    assert summary is not None
+    assert summary.exit_code == 0
+    assert "stopping" in capfd.readouterr().err

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import wallaroo
+from builder_parts import begun, sink
+
 from wallaroo.metrics.deliveries import Deliveries
 from wallaroo.metrics.following import Followed
 from wallaroo.metrics.registry import Registry
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
-
-
-@wallaroo.encoder
-def encode(message):
-    return message
 
 
 class Slow:
@@ -33,12 +24,7 @@ class Slow:
 
 
 def test_what_was_delivered_since_the_last_look_counts_at_a_stop():
-    application = (
-        wallaroo.ApplicationBuilder("app")
-        .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode))
-        .build()
-    )
+    application = begun().to_sink(sink()).build()
     registry = Registry(application, "reference")
     ended = []
     registry.on_followed = ended.append

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from builder_parts import sink, source
 
 import wallaroo
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL
@@ -10,16 +11,6 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
 from wallaroo.metrics.verdict import not_ready
 from wallaroo.trace import DeadLetter, Reason
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
 
 
 @wallaroo.computation(name="look up")
@@ -38,6 +29,9 @@ class Total:
         return None
 
 
+LETTER = DeadLetter((1,), "orders", "orders", "look up", 0, None, None, Reason.RAISED, "E", "", b"")
+
+
 class Clock:
     def __init__(self):
         self.now = 1000.0
@@ -53,10 +47,9 @@ def clock():
 
 @pytest.fixture
 def registry(clock):
-    pipeline = wallaroo.source("orders", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    pipeline = wallaroo.source("orders", source())
     windows = wallaroo.range_windows(wallaroo.seconds(1)).over(Total)
-    pipeline = pipeline.to(look_up).to(windows)
-    pipeline = pipeline.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, line))
+    pipeline = pipeline.to(look_up).to(windows).to_sink(sink())
     application = wallaroo.build_application("app", pipeline)
     registry = Registry(application, "reference", clock=clock, monotonic=clock)
     registry.state = "running"
@@ -162,10 +155,7 @@ def test_the_slowest_step_is_named_when_there_is_no_time_left(registry, said):
 
 
 def test_failing_messages_are_told(registry, said):
-    letter = DeadLetter(
-        (1,), "orders", "orders", "look up", 0, None, None, Reason.RAISED, "E", "", b""
-    )
-    registry.add_dead_letters([letter] * 100)
+    registry.add_dead_letters([LETTER] * 100)
     assert said(1000) == (
         "bad",
         "Messages fail at step look up (raised): 100.0 dead letters a second, of 1,000 frames.",
@@ -176,10 +166,7 @@ def test_failing_messages_are_told(registry, said):
 def test_failing_messages_are_told_before_what_is_only_slow(registry, said):
     registry.busy_seconds += 0.95
     registry.nodes[1].time.add([5_000_000] * 170)
-    letter = DeadLetter(
-        (1,), "orders", "orders", "look up", 0, None, None, Reason.RAISED, "E", "", b""
-    )
-    registry.add_dead_letters([letter] * 100)
+    registry.add_dead_letters([LETTER] * 100)
     assert said(1000)[1].startswith("Messages fail at step look up (raised): ")
 
 
