@@ -126,20 +126,6 @@ def test_topology_yields_every_component_where_it_is_used(application):
     assert ("encoder", "sink 1 of pipeline 'p'") in used
 
 
-def test_topology_maps_components_and_leaves_the_rest(application):
-    def renamed(use):
-        return dataclasses.replace(use.component, name=f"{use.role} {use.component.name}")
-
-    changed = application.map_components(renamed)
-    assert [use.component.name for use in changed.components()] == [
-        f"{use.role} {use.component.name}" for use in application.components()
-    ]
-    assert [use.where for use in changed.components() if use.role == "decoder"] == [
-        use.where for use in application.components() if use.role == "decoder"
-    ]
-    assert application.map_components(lambda use: use.component) == application
-
-
 def test_topology_knows_each_nodes_position(application):
     positions = [application.position(node) for node in application.pipeline("p")]
     assert positions == [-1, 0, 1, 2, 3, 3]

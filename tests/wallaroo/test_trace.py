@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.findings import Finding, FindingKind
 from wallaroo.keys import encode_key
 from wallaroo.trace import DeadLetter, Ended, Entity, Reason, Trace, canonical_json, sorted_entities
-from wallaroo.user_code.failure import Cause, UserFrame, describe_error
+from wallaroo.user_code.failure import Cause, UserFrame
 
 
 def letter(**changes):
@@ -71,20 +70,6 @@ def test_dead_1_what_is_not_there_is_null():
     form = letter(step=None, key=None, error_type=None).to_json()
     assert (form["step"], form["sink"], form["key"], form["error_type"]) == (None,) * 4
     assert letter(key=()).to_json()["key"] == {"tuple": []}
-
-
-def test_dead_1_the_reasons():
-    assert {reason.value for reason in Reason} == {
-        "decode",
-        "raised",
-        "bad-time",
-        "late",
-        "bad-result",
-        "bad-key",
-        "unknown-key",
-        "encode",
-        "unportable",
-    }
 
 
 def test_dead_1_letters_are_ordered_by_lineage_step_and_sink():
@@ -160,50 +145,3 @@ def test_trace_entities_are_sorted_by_partition_and_encoded_key(keys):
     encoded = [encode_key(entity.key) for entity in found]
     assert encoded[: len(keys)] == sorted(encoded[: len(keys)])
     assert sorted_entities(entities[::-1])[0:1] == found[0:1]
-
-
-class Silent(Exception):
-    def __str__(self):
-        raise ZeroDivisionError
-
-
-class Chatty(Exception):
-    def __str__(self):
-        return "x" * 1_000_000
-
-
-def test_dead_1_an_errors_text_is_had_whatever_its_str_does():
-    assert describe_error(ValueError("why")) == "why"
-    assert describe_error(Silent()) == "(its text cannot be shown: ZeroDivisionError)"
-    assert len(describe_error(Chatty())) == 2001
-
-
-class Leaving(Exception):
-    def __str__(self):
-        raise SystemExit(3)
-
-
-class Measureless(str):
-    def __len__(self):
-        raise OverflowError
-
-
-class Odd(Exception):
-    def __str__(self):
-        return Measureless("odd")
-
-
-def test_describe_error_takes_nothing_but_text_and_lets_nobody_leave():
-    assert describe_error(Leaving()) == "(its text cannot be shown: SystemExit)"
-    assert describe_error(Odd()) == "odd"
-    assert type(describe_error(Odd())) is str
-
-
-class Interrupted(Exception):
-    def __str__(self):
-        raise KeyboardInterrupt
-
-
-def test_describe_error_leaves_ctrl_c_to_who_pressed_it():
-    with pytest.raises(KeyboardInterrupt):
-        describe_error(Interrupted())

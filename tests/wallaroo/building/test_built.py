@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import pytest
 from builder_parts import (
     Counting,
     Counts,
@@ -28,45 +27,31 @@ from wallaroo import ApplicationBuilder, TCPSinkConfig
 from wallaroo.operations import Stateful
 from wallaroo.topology import Sink, Source, Step
 
+CALLS = [
+    ("new_pipeline", "p", source()),
+    ("to", split),
+    ("to_parallel", double),
+    ("to_stateful", count, Counts, "all"),
+    ("to_state_partition", count_each, Counts, "some", first, ["a", "b"]),
+    ("to_state_partition_u64", count, CountsBuilder(), "numbers", first),
+    ("to_sinks", [sink(1), sink(2)]),
+    ("new_pipeline", "q", source()),
+    ("to_stateful", count, Counts, "all"),
+    ("done",),
+]
+
 
 def test_build_1_calls_chain_or_stand_alone():
-    chained = (
-        ApplicationBuilder("app")
-        .new_pipeline("p", source())
-        .to(split)
-        .to_parallel(double)
-        .to_stateful(count, Counts, "all")
-        .to_state_partition(count_each, Counts, "some", first, ["a", "b"])
-        .to_state_partition_u64(count, CountsBuilder(), "numbers", first)
-        .to_sinks([sink(1), sink(2)])
-        .new_pipeline("q", source())
-        .to_stateful(count, Counts, "all")
-        .done()
-        .build()
-    )
-    alone = ApplicationBuilder("app")
-    alone.new_pipeline("p", source())
-    alone.to(split)
-    alone.to_parallel(double)
-    alone.to_stateful(count, Counts, "all")
-    alone.to_state_partition(count_each, Counts, "some", first, ["a", "b"])
-    alone.to_state_partition_u64(count, CountsBuilder(), "numbers", first)
-    alone.to_sinks([sink(1), sink(2)])
-    alone.new_pipeline("q", source())
-    alone.to_stateful(count, Counts, "all")
-    alone.done()
-    application = alone.build()
-    for one in (chained, application):
-        assert [type(node) for node in one.nodes] == [Source, *[Step] * 5, Sink, Sink, Source, Step]
-        assert [step.name for step in one.steps] == [
-            "split it",
-            "double it",
-            "count it",
-            "count each",
-            "count it",
-            "count it",
-        ]
-        assert [part.name for part in one.partitions] == ["all", "some", "numbers"]
+    chained = alone = ApplicationBuilder("app")
+    for method, *arguments in CALLS:
+        chained = getattr(chained, method)(*arguments)
+    application = chained.build()
+    assert application == alone.build()
+    kinds = [type(node) for node in application.nodes]
+    assert kinds == [Source, *[Step] * 5, Sink, Sink, Source, Step]
+    names = ["split it", "double it", "count it", "count each", "count it", "count it"]
+    assert [step.name for step in application.steps] == names
+    assert [part.name for part in application.partitions] == ["all", "some", "numbers"]
 
 
 def test_build_1_a_builder_may_build_twice_and_go_on():
@@ -90,20 +75,6 @@ def test_build_1_an_error_leaves_the_builder_as_it_was():
     application = builder.to(double).done().build()
     assert [type(node) for node in application.nodes] == [Source, Step]
     assert application.partitions == ()
-
-
-@pytest.mark.parametrize(
-    ("component", "name"),
-    [
-        (Doubling, "doubling"),
-        (Doubling(), "doubling"),
-        (double, "double it"),
-        (split, "split it"),
-    ],
-)
-def test_build_1_stateless_components_are_classes_instances_or_decorated(component, name):
-    application = begun().to(component).to_parallel(component).done().build()
-    assert [step.name for step in application.steps] == [name, name]
 
 
 def test_build_1_decoder_encoder_and_partition_function_may_be_classes():

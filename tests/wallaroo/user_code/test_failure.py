@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from wallaroo.user_code.failure import UserFrame, failure_of, user_frames
+from wallaroo.user_code.failure import UserFrame, describe_error, failure_of, user_frames
 
 
 def raised(function, *given):
@@ -88,3 +88,40 @@ def test_a_frame_is_shown_in_short(monkeypatch, tmp_path):
     assert str(UserFrame(str(tmp_path / "app.py"), 3, "f")) == "app.py, line 3, in f"
     assert str(UserFrame("/elsewhere/app.py", 3, "<module>")) == "/elsewhere/app.py, line 3"
     assert str(UserFrame("<string>", 3, "f")) == "<string>, line 3, in f"
+
+
+def with_text(text):
+    """An exception whose `__str__` is `text()`."""
+    return type("Odd", (Exception,), {"__str__": lambda self: text()})()
+
+
+def raising(kind):
+    def text():
+        raise kind
+
+    return text
+
+
+class Measureless(str):
+    def __len__(self):
+        raise OverflowError
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("why"), "why"),
+        (with_text(raising(ZeroDivisionError)), "(its text cannot be shown: ZeroDivisionError)"),
+        (with_text(raising(SystemExit)), "(its text cannot be shown: SystemExit)"),
+        (with_text(lambda: "x" * 1_000_000), "x" * 2000 + "…"),
+        (with_text(lambda: Measureless("odd")), "odd"),
+    ],
+)
+def test_dead_1_an_errors_text_is_had_whatever_its_str_does(error, text):
+    assert describe_error(error) == text
+    assert type(describe_error(error)) is str
+
+
+def test_describe_error_leaves_ctrl_c_to_who_pressed_it():
+    with pytest.raises(KeyboardInterrupt):
+        describe_error(with_text(raising(KeyboardInterrupt)))
