@@ -29,9 +29,9 @@ from wallaroo_conformance.pipe.protocol import (
     PROTOCOL,
     capabilities_message,
     from_line,
+    take_over_standard_streams,
     to_line,
 )
-from wallaroo_conformance.pipe.streams import take_over_standard_streams
 
 _FRAMES = 8  # the innermost frames of a crash's traceback are sent
 

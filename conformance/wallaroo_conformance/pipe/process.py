@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
+import queue
 import signal
 import subprocess
-import time
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from wallaroo.text import process_end
 
-_PORTION = 1 << 16
 _LONGEST_LINE = 1 << 28  # bytes; a job's trace is a thousandth of it
 _TAIL = 2_000  # bytes of what it wrote to its standard error that are shown
 _PATIENCE = 5.0  # seconds for a process to be gone once it has been asked, or killed
@@ -30,6 +29,9 @@ class SilentError(Exception):
 
 class LineProcess:
     """A process in a group of its own.
+
+    A thread writes to it and a thread reads from it, so that neither side can block the other. Both
+    end with the process.
 
     Args:
         command: what to run.
@@ -55,20 +57,21 @@ class LineProcess:
             stderr=log,
             env=environment,
             start_new_session=True,
-            bufsize=0,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._input, self._output = self._process.stdin, self._process.stdout
-        os.set_blocking(self._input.fileno(), False)
-        os.set_blocking(self._output.fileno(), False)
-        self._to_send = memoryview(b"")
-        self._received = bytearray()
-        self._searched = 0  # of `_received`, bytes that hold no end of a line
+        self._to_send: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._start(_write, self._process.stdin, self._to_send)
+        self._start(_read, self._process.stdout, self._received)
+
+    @staticmethod
+    def _start(target: Callable[..., None], *arguments: object) -> None:
+        threading.Thread(target=target, args=arguments, daemon=True).start()
 
     def send(self, line: bytes) -> None:
-        """Queue a line, sent while `line` waits for answers: neither side can block the other."""
-        self._to_send = memoryview(bytes(self._to_send) + line)
+        """Send a line, without waiting until the process reads it."""
+        self._to_send.put(line)
 
     def line(self, seconds: float) -> bytes:
         """Return the next line.
@@ -77,51 +80,20 @@ class LineProcess:
             SilentError: none came in time.
             DiedError: there will be none.
         """
-        end = time.monotonic() + seconds
-        while True:
-            at = self._received.find(b"\n", self._searched)
-            if at >= 0:
-                line = bytes(self._received[:at])
-                del self._received[: at + 1]
-                self._searched = 0
-                return line
-            self._searched = len(self._received)
-            if self._searched > _LONGEST_LINE:
-                raise DiedError(f"a line of more than {_LONGEST_LINE} bytes")
-            left = end - time.monotonic()
-            if left <= 0:
-                raise SilentError
-            self._move(left)
-
-    def _move(self, seconds: float) -> None:
-        """Send and receive what is possible, and wait at most `seconds`."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._output, selectors.EVENT_READ)
-            if self._to_send:
-                selector.register(self._input, selectors.EVENT_WRITE)
-            ready = {key.fileobj for key, _ in selector.select(seconds)}
-        if self._input in ready:
-            try:
-                sent = os.write(self._input.fileno(), self._to_send[:_PORTION])
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                self._to_send = memoryview(b"")  # reading will tell that it has ended
-            else:
-                self._to_send = self._to_send[sent:]
-        if self._output in ready:
-            portion = os.read(self._output.fileno(), 16 * _PORTION)
-            if not portion:
-                raise DiedError(self._how_it_ended())
-            self._received += portion
-
-    def _how_it_ended(self) -> str:
-        """Return how the process ended."""
+        try:
+            line = self._received.get(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX)))
+        except queue.Empty:
+            raise SilentError from None
+        if line.endswith(b"\n"):
+            return line
+        self._received.put(b"")  # for whoever asks again
+        if len(line) == _LONGEST_LINE:
+            raise DiedError(f"a line of more than {_LONGEST_LINE} bytes")
         try:
             code = self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            return "it closed its standard output"
-        return f"it ended {process_end(code)}"
+            raise DiedError("it closed its standard output") from None
+        raise DiedError(f"it ended {process_end(code)}")
 
     def tail(self) -> str:
         """Return the end of what this process has written to its standard error."""
@@ -132,8 +104,7 @@ class LineProcess:
 
     def close(self) -> None:
         """Close its input, which is its sign to end, and wait a little; then kill it."""
-        with contextlib.suppress(OSError):
-            self._input.close()
+        self._to_send.put(None)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
         self.kill()
@@ -144,6 +115,22 @@ class LineProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
-        for end in (self._input, self._output):
-            with contextlib.suppress(OSError):
-                end.close()
+        self._to_send.put(None)
+
+
+def _write(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
+    """Write lines until there is `None`, or nobody reads; then close the stream."""
+    with contextlib.suppress(OSError):  # what reads from it tells that it has ended
+        while (line := lines.get()) is not None:
+            stream.write(line)
+            stream.flush()
+    with contextlib.suppress(OSError):
+        stream.close()
+
+
+def _read(stream: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Read lines until the stream ends; what is last does not end as a line does."""
+    with stream:
+        while (line := stream.readline(_LONGEST_LINE)).endswith(b"\n"):
+            lines.put(line)
+        lines.put(line)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 from wallaroo.engine import Capabilities, Isolation, Order, Stop
 from wallaroo.records import End, Frame, Record, Value
@@ -49,6 +51,28 @@ def from_line(line: bytes) -> dict[str, Any]:
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         raise ProtocolError(f"a line that is not a message (an object with a type): {_shown(line)}")
     return message
+
+
+def take_over_standard_streams() -> tuple[IO[bytes], Callable[[bytes], None]]:
+    """Return the requests, and a function that writes answers; nothing else can use the two.
+
+    What other code in the process, or in one that it starts, reads from standard input is nothing;
+    what it prints goes to standard error.
+    """
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+
+    def write(answer: bytes) -> None:
+        left = memoryview(answer)
+        while left:
+            left = left[answers.write(left) :]
+
+    return requests, write
 
 
 def case_message(number: int, case: AnyCase, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from wallaroo.topology import Application
 from wallaroo.trace import InputLog, canonical_json
 from wallaroo.user_code.calls import Call, CallSite, instrument
 from wallaroo.user_code.failure import describe_error
-from wallaroo_conformance.pipe.streams import take_over_standard_streams
+from wallaroo_conformance.pipe.protocol import take_over_standard_streams
 
 _ANSWERED = 17  # the exit code of a child that answered; user code that ends it hardly takes this
 _SHORT = 200  # characters of a call's result that are kept
