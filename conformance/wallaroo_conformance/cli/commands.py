@@ -223,7 +223,7 @@ def _conform(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     def start() -> int:
-        from wallaroo_conformance.cli.replay import replay
+        from wallaroo_conformance.cli.stored_case import replay
 
         return replay(options)
 

@@ -6,9 +6,14 @@ import argparse
 import gc
 import json
 import shutil
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from threading import Event
+from types import FrameType
 
 from wallaroo.cli.arguments import did_you_mean
 from wallaroo.engine import Engine
@@ -17,9 +22,8 @@ from wallaroo_conformance.cases.catalogue import catalogue
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.engines import chosen_engines
-from wallaroo_conformance.cli.interrupting import stopped_by_ctrl_c
 from wallaroo_conformance.cli.mutants import kill_matrix
-from wallaroo_conformance.cli.show import show_case
+from wallaroo_conformance.cli.stored_case import show_case
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import (
     INCOMPLETE,
@@ -107,6 +111,37 @@ def _check(options: argparse.Namespace) -> None:
         path = getattr(options, name)
         if path is not None and path.exists() and not path.is_dir():
             raise UsageError(f"--{name}: {path} is a file; give the name of a directory")
+
+
+@contextmanager
+def stopped_by_ctrl_c() -> Iterator[Event]:
+    """Yield an event that Ctrl-C sets, for the time of the block.
+
+    Python would raise `KeyboardInterrupt` in the code that is running, which often is user code: an
+    engine would think that the application ended itself. So the first Ctrl-C only asks to stop, and
+    a second one is raised.
+    """
+    stop = Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread gets signals
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        print(
+            "stopping as soon as the cases that are running are done; Ctrl-C again: at once",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    if before == signal.default_int_handler:  # else it is ignored, or somebody else's
+        signal.signal(signal.SIGINT, ask)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report:

@@ -20,7 +20,7 @@ from wallaroo_conformance.cases.timed.case import WindowSpec
 from wallaroo_conformance.cases.timed.operators import STATEFUL
 from wallaroo_conformance.cases.timed.tour import timed_tour
 from wallaroo_conformance.cases.tour import tour
-from wallaroo_conformance.cli.adapters import OURS, AdapterError, adapter_command, find_adapter
+from wallaroo_conformance.cli.engines import OURS, AdapterError, adapter_command, find_adapter
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import differences
 from wallaroo_conformance.judge.oracle import reference_oracle

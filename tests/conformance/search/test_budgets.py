@@ -14,7 +14,7 @@ import pytest
 from wallaroo_conformance.cases.corpus import read_corpus, write_corpus
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.commands import register_conform
-from wallaroo_conformance.cli.interrupting import stopped_by_ctrl_c
+from wallaroo_conformance.cli.conform import stopped_by_ctrl_c
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE
 from wallaroo_conformance.search.budget import Budget, chosen_budget
