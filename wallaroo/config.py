@@ -276,12 +276,12 @@ def _addresses(args: Sequence[str], options: tuple[str, ...]) -> list[str]:
     parser.add_argument(*options, dest="addresses")
     wanted = f"write {options[0]} HOST:PORT or {options[0]} HOST:PORT,HOST:PORT"
     try:
-        known, _ = parser.parse_known_args(list(args))
+        parsed, _ = parser.parse_known_args(list(args))
     except argparse.ArgumentError:
         raise AddressArgumentError(f"{options[0]} has no address after it; {wanted}") from None
-    if known.addresses is None:
+    if parsed.addresses is None:
         raise AddressArgumentError(f"the application wants {options[0]}; {wanted}")
-    return str(known.addresses).split(",")
+    return str(parsed.addresses).split(",")
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -296,16 +296,16 @@ def _arguments(
 ) -> list[Any]:
     """Return the arguments called `names`, by position or by name."""
     _without_effect(what, set(named) & _LATER_ARGUMENTS)
-    known = {name: value for name, value in named.items() if name not in _LATER_ARGUMENTS}
+    by_name = {name: value for name, value in named.items() if name not in _LATER_ARGUMENTS}
     values = dict(zip(names, given, strict=False))
-    wrong = len(given) > len(names) or known.keys() - names or known.keys() & values.keys()
-    if wrong or values.keys() | known.keys() != set(names):
+    wrong = len(given) > len(names) or by_name.keys() - names or by_name.keys() & values.keys()
+    if wrong or values.keys() | by_name.keys() != set(names):
         raise WallarooParameterError(
             f"{what} takes {', '.join(names)}; here are {len(given)} arguments"
-            f"{' and ' + ', '.join(known) if known else ''}. Write: "
+            f"{' and ' + ', '.join(by_name) if by_name else ''}. Write: "
             f"wallaroo.{what}({', '.join(names).upper()})"
         )
-    values.update(known)
+    values.update(by_name)
     return [values[name] for name in names]
 
 

@@ -335,8 +335,8 @@ def load_engine(name: str) -> Engine:
         if not isinstance(engine, Engine):
             raise EngineNotFoundError(f"{point.value} is not an engine: see wallaroo.engine.Engine")
         return engine
-    known = ", ".join(engine_names()) or "none"
-    raise EngineNotFoundError(f"no engine is called {name!r}; installed: {known}")
+    installed = ", ".join(engine_names()) or "none"
+    raise EngineNotFoundError(f"no engine is called {name!r}; installed: {installed}")
 
 
 def rules_beyond_steps(application: Application) -> list[tuple[str, str]]:

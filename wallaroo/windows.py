@@ -305,10 +305,10 @@ def show_duration(length: int) -> str:
 
 def _policy(policy: Any) -> LateDataPolicy:
     if isinstance(policy, str):
-        for known in LateDataPolicy:
-            if known.value == policy:
-                return known
-    names = ", ".join([repr(known.value) for known in LateDataPolicy])
+        for each in LateDataPolicy:
+            if each.value == policy:
+                return each
+    names = ", ".join([repr(each.value) for each in LateDataPolicy])
     raise WallarooParameterError(
         f"with_late_data_policy({policy!r:.60}): a policy is one of {names}"
     )

@@ -54,16 +54,16 @@ class Declarations:
         if expire_after is not None:
             duration(f"{where}: expire_after", expire_after)
         new = StatePartition(name, builder, keys, u64, expire_after)
-        known = self._partitions.get(name)
-        if known is None:
+        earlier = self._partitions.get(name)
+        if earlier is None:
             return new
-        differs = _difference(known, new)
+        differs = _difference(earlier, new)
         if differs is not None:
             raise WallarooParameterError(
                 f"{where}: state partition {name!r} is shared with {self._declared_at[name]}, but "
                 f"they disagree: {differs} (state-8). Say the same in both, or give it another name"
             )
-        return known
+        return earlier
 
 
 def refuse_same_address(where: str, config: SourceConfig, others: Sequence[Source]) -> None:

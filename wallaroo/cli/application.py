@@ -32,7 +32,7 @@ def load_named_application(
     read: Sequence[str] | None = None,
     *,
     placeholders: bool,
-    also_known: Sequence[str] = (),
+    further: Sequence[str] = (),
     hint: Callable[[str], str] = lambda _: "",
 ) -> Application:
     """Return the application of a command line, ``options.app`` with ``options.app_arguments``.
@@ -41,7 +41,7 @@ def load_named_application(
         options: the namespace of a command that passes arguments on.
         read: the arguments for the application from before the ``--``; by default all of them.
         placeholders: as for `wallaroo.loading.load_application`.
-        also_known: options known beside the command's own, such as the engine's.
+        further: options beside the command's own, such as the engine's.
         hint: gives the end of the error about an option, if more is known about it.
 
     Raises:
@@ -52,20 +52,20 @@ def load_named_application(
     if read is None:
         read = options.app_arguments[: len(options.app_arguments) - len(unread)]
     unknown = [word for word in read if _OPTION.match(word) and not _is_one_of(word, _READ_BY_US)]
-    known = [*options.own_options, *also_known, *_READ_BY_US]
+    options_here = [*options.own_options, *further, *_READ_BY_US]
     try:
         loaded = load_module(options.app)
     except ApplicationNotFoundError:
         # The value of a mistyped option may have been taken for the application.
         for word in unknown:
-            if near := did_you_mean(word, known):
+            if near := did_you_mean(word, options_here):
                 raise _refusal(word, near, options) from None
         raise
     named = _named_options(loaded) if unknown else None
     if named is not None:
         for word in unknown:
             if not _is_one_of(word, named):
-                near = did_you_mean(word, [*known, *named])
+                near = did_you_mean(word, [*options_here, *named])
                 raise _refusal(word, hint(word) or near, options)
     return set_up(loaded, [*read, *unread], placeholders=placeholders)
 

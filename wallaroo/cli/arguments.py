@@ -192,11 +192,11 @@ def option_strings(parser: argparse.ArgumentParser) -> list[str]:
     return [option for action in parser._actions for option in action.option_strings]
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return ``; did you mean NEAREST?`` for the end of an error, or "" if none is near."""
     # Without hyphens, which all options have in common; a file's name is no option written wrong.
     is_option = word.startswith("-")
-    names = {one.lstrip("-"): one for one in known if one.startswith("-") == is_option}
+    names = {name.lstrip("-"): name for name in candidates if name.startswith("-") == is_option}
     near = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), names, n=1)
     return f"; did you mean {names[near[0]]}?" if near else ""
 

@@ -125,8 +125,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     if word in unavailable:
         parser.error(f"{word} {unavailable[word]}")
     if word and word not in commands:
-        known = sorted([*commands, *unavailable])
-        hint = did_you_mean(word, known) or f"; there are: {', '.join(known)}"
+        names = sorted([*commands, *unavailable])
+        hint = did_you_mean(word, names) or f"; there are: {', '.join(names)}"
         parser.error(f"there is no command {word!r}{hint}")
     command = commands.get(word)
     tail: list[str] = []
@@ -140,7 +140,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         namespace.unread_arguments = tail
         namespace.own_options = option_strings(command)
     elif extras:
-        # The error of the command's own parser, whose help lists the known options.
+        # The error of the command's own parser, whose help lists the options.
         at = command or parser
         hint = did_you_mean(extras[0], option_strings(at))
         at.error(f"unknown arguments: {' '.join(extras)}{hint}")

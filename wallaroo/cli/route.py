@@ -71,11 +71,11 @@ def route(options: argparse.Namespace) -> int:
             placed = [True] * len(keys) if len(application.partitions) == 1 else placed
             continue
         listed = partition.keys
-        known = None if listed is None else {encode_key(key) for key in listed}
+        listed_keys = None if listed is None else {encode_key(key) for key in listed}
         if not keys and listed is None:
             rows.append([partition.name, "any key", "give a KEY to see its number"])
         for position, key in enumerate(keys or listed or ()):
-            problem = _problem(key, known, u64=partition.u64)
+            problem = _problem(key, listed_keys, u64=partition.u64)
             if problem is None:
                 number = str(partition_number(key, options.partitions))
                 rows.append([partition.name, repr(key), number])
@@ -87,11 +87,11 @@ def route(options: argparse.Namespace) -> int:
     return 0 if all(placed) else 1
 
 
-def _problem(key: Key, known: set[bytes] | None, *, u64: bool) -> str | None:
+def _problem(key: Key, listed_keys: set[bytes] | None, *, u64: bool) -> str | None:
     """Return the dead letter a message with this key would be, and why (route-2, -3, -5)."""
     if u64 and not is_u64(key):
         return "bad-key: keys are ints from 0 to 2**64 - 1 (write int:5)"
-    if known is not None and encode_key(key) not in known:
-        hint = respelling_hint(key, lambda other: encode_key(other) in known)
-        return f"unknown-key: not one of its {len(known)} keys{hint}"
+    if listed_keys is not None and encode_key(key) not in listed_keys:
+        hint = respelling_hint(key, lambda other: encode_key(other) in listed_keys)
+        return f"unknown-key: not one of its {len(listed_keys)} keys{hint}"
     return None

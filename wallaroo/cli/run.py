@@ -160,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
             options,
             rest,
             placeholders=options.stdin or options.stdout,
-            also_known=option_strings(engine_parser),
+            further=option_strings(engine_parser),
             hint=_other_engine,
         )
         steps.know(application)

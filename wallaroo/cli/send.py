@@ -26,7 +26,7 @@ from wallaroo.transport.sink import unacknowledged
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
 
-_CHUNK = 64 * 1024  # bytes that are read or written at once
+_AT_ONCE = 64 * 1024  # bytes that are read or written at once
 _RETRY = 0.1  # seconds between attempts to connect
 _LOOK = 0.002  # seconds between checks of what was acknowledged
 _HEADER = 4  # bytes of a header, big-endian
@@ -180,14 +180,14 @@ def _lines(file: IO[bytes]) -> Iterator[Piece]:
 
 
 def _frames(file: IO[bytes]) -> Iterator[Piece]:
-    """Yield the file's bytes, in chunks that end at a frame's end, or earlier in long frames.
+    """Yield the file's bytes, in pieces that end at a frame's end, or earlier in long frames.
 
     An incomplete frame at the file's end is sent too; a warning says so, as the receiver does.
     """
     header = b""
     missing = 0  # bytes of the current payload that are still to come
     begun = 0  # bytes of the current frame so far
-    while data := file.read(min(missing, _CHUNK) or _HEADER - len(header)):
+    while data := file.read(min(missing, _AT_ONCE) or _HEADER - len(header)):
         begun += len(data)
         if missing:
             missing -= len(data)
@@ -235,7 +235,7 @@ def _hand_over(
         size += len(piece.data)
         messages += piece.messages
         read += piece.read
-        if size >= _CHUNK or not piece.data:
+        if size >= _AT_ONCE or not piece.data:
             connection.sendall(b"".join(gathered))
             sent.messages, sent.size = sent.messages + messages, sent.size + size
             progress(read)
@@ -253,7 +253,7 @@ def _wait_until_taken(connection: socket.socket, wait: float) -> bool:
     deadline = time.monotonic() + max(wait, _RETRY)
     connection.settimeout(max(wait, _RETRY))
     try:
-        while connection.recv(_CHUNK):
+        while connection.recv(_AT_ONCE):
             pass
     except TimeoutError:
         return False

@@ -64,18 +64,18 @@ def top(options: argparse.Namespace) -> int:
         return 0
     figures = figures_at(*options.address)  # an address where nobody answers ends it at once
     with Live(console=Console(), screen=True, auto_refresh=False) as live:
-        told = ""
+        warning = ""
         while True:
-            live.update(Text("\n".join([*as_lines(figures), told]), no_wrap=True), refresh=True)
+            live.update(Text("\n".join([*as_lines(figures), warning]), no_wrap=True), refresh=True)
             if times is not None:
                 times -= 1
                 if not times:
                     return 0
             time.sleep(options.interval)
             try:
-                figures, told = figures_at(*options.address), ""
+                figures, warning = figures_at(*options.address), ""
             except NoFiguresError as error:
-                told = f"these figures are old: {error}"
+                warning = f"these figures are old: {error}"
 
 
 def _print(options: argparse.Namespace, times: int | None) -> None:

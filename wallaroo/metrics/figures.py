@@ -162,8 +162,8 @@ class PartitionFigures:
         if self._partitions == 1:
             self.visits[0] = self.busiest.visits
             return
-        for known, number in visits.items():
-            encoded = encode_key(key_of(known))
+        for identity, number in visits.items():
+            encoded = encode_key(key_of(identity))
             place = encoded_partition_number(encoded, self._partitions)
             if place < _MOST_PARTITIONS:
                 self.visits[place] = self.visits.get(place, 0) + number * times
@@ -236,8 +236,8 @@ class Harvest:
     left_out: int
 
 
-def key_of(known: Hashable) -> Key:
+def key_of(identity: Hashable) -> Key:
     """Return the key of an identity (`wallaroo.keys.identity`)."""
-    key: Any = decode_key(known[0]) if isinstance(known, tuple) else known
+    key: Any = decode_key(identity[0]) if isinstance(identity, tuple) else identity
     found: Key = key
     return found

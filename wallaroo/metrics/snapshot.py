@@ -23,9 +23,9 @@ from wallaroo.trace import DeadLetter
 FORMAT = 1
 """Changes when something here gets another meaning."""
 
-_TOP = 20  # busiest keys that are told
-_SHARES = (0.5, 0.9, 0.99, 0.999)  # of a distribution that are told: p50 to p99.9
-_MOST_NUMBERS = 256  # partition numbers whose visits are told
+_TOP = 20  # busiest keys that are shown
+_SHARES = (0.5, 0.9, 0.99, 0.999)  # of a distribution that are shown: p50 to p99.9
+_MOST_NUMBERS = 256  # partition numbers whose visits are shown
 
 
 def snapshot(
@@ -177,11 +177,11 @@ def _partitions(registry: Registry) -> list[dict[str, Any]]:
                 "visits_by_number": {number: round(count) for number, count in numbers},
                 "busiest": [
                     {
-                        "key": show_key(key_of(known)),
+                        "key": show_key(key_of(identity)),
                         "visits": round(count),
                         "share": count / visits if visits else 0.0,
                     }
-                    for known, count in busiest.top(_TOP)
+                    for identity, count in busiest.top(_TOP)
                 ],
                 "visits_too_low_by": round(busiest.error),
             }
@@ -190,7 +190,7 @@ def _partitions(registry: Registry) -> list[dict[str, Any]]:
 
 
 def distribution(values: Histogram) -> dict[str, Any]:
-    """Return what is told of durations in nanoseconds, in seconds."""
+    """Return how durations in nanoseconds are distributed, in seconds."""
     found = values.quantiles(_SHARES)
     return {
         "count": round(values.count),

@@ -9,10 +9,10 @@ from wallaroo.text import escaped
 
 _SILENT = 5.0  # seconds without a sign of the engine's thread from which that is said
 _BUSY = 0.8  # share of the time from which the thread that runs user code is the bottleneck
-_FAILING = 0.01  # share of messages that are dead letters from which that is told first
-_WAITING = 1000  # outputs, or records, that wait before that is told
-_STUCK = 5.0  # seconds without a delivery while outputs wait before that is told
-_STANDS = 30.0  # seconds that a watermark may stand still before that is told
+_FAILING = 0.01  # share of messages that are dead letters from which that is said first
+_WAITING = 1000  # outputs, or records, that wait before that is said
+_STUCK = 5.0  # seconds without a delivery while outputs wait before that is said
+_STANDS = 30.0  # seconds that a watermark may stand still before that is said
 
 
 def not_ready(registry: Registry) -> list[str]:

@@ -329,8 +329,8 @@ def make_spans(tracer: Tracer, application: Application, followed: Followed) -> 
         ended = visit.ended
         if visit.error is not None:
             kind, text = map(encodable, visit.error)
-            told = {"exception.type": kind, "exception.message": text}
-            span.add_event("exception", told, timestamp=visit.ended)
+            details = {"exception.type": kind, "exception.message": text}
+            span.add_event("exception", details, timestamp=visit.ended)
             span.set_status(Status(StatusCode.ERROR, f"{kind}: {text}"))
         elif isinstance(node, Sink) and node.id in followed.delivered:
             span.add_event("encoded", timestamp=visit.ended)

@@ -94,7 +94,7 @@ class Monitor:
         self._server.start()
 
     def close(self) -> None:
-        """End; pages that are open are told that it is over."""
+        """End; open pages get no more events."""
         self._closed.set()
         with self._changed:
             self._changed.notify_all()

@@ -55,9 +55,9 @@ def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> 
     records = with_times_that_never_decrease(given)
     latest = records[-1].at if records else 0
     ended = {record.source for record in records if isinstance(record, End)}
-    known = {record.source for record in records if isinstance(record, Value)} | ended
+    filled = {record.source for record in records if isinstance(record, Value)} | ended
     for name, source in application.sources.items():
-        if isinstance(source.config, GenSourceConfig) and name not in known:
+        if isinstance(source.config, GenSourceConfig) and name not in filled:
             for record in generate(name, source.config.generator, lambda: latest):
                 # Unless told so, a source does not end; but one that has failed has (graph-4).
                 if end or isinstance(record, Value) or record.error_type is not None:
@@ -74,13 +74,13 @@ def refuse_unknown(isolation: Any, on_error: Any) -> None:
     Raises:
         WallarooParameterError: one of them does not.
     """
-    for name, value, known in (
+    for name, value, allowed in (
         ("isolation", isolation, get_args(Isolation)),
         ("on_error", on_error, get_args(OnError)),
     ):
-        if value not in known:
+        if value not in allowed:
             raise WallarooParameterError(
-                f"{name} is {' or '.join(map(repr, known))}, not {value!r:.60}"
+                f"{name} is {' or '.join(map(repr, allowed))}, not {value!r:.60}"
             )
 
 
@@ -103,9 +103,9 @@ def record_of(application: Application, source: str, item: Any) -> Record:
         WallarooParameterError: the application has no such source, or it is not a payload.
     """
     if source not in application.sources:
-        known = ", ".join(repr(name) for name in application.sources)
+        names = ", ".join(repr(name) for name in application.sources)
         raise WallarooParameterError(
-            f"application {application.name!r} has no source {source!r}; it has {known}"
+            f"application {application.name!r} has no source {source!r}; it has {names}"
         )
     at, payload = 0, item
     if isinstance(item, tuple) and len(item) == 2:
