@@ -62,6 +62,7 @@ class Edges:
         self._options = options
         self._loop = loop
         self._receiver = receiver
+        self._paused_by: set[str] = set()
         sources = listening_sources(application.sources)
         self._listened_to = set(sources)
         self._generators = Generators(application.sources, receiver, clock)
@@ -121,15 +122,28 @@ class Edges:
         self._say("running")
         self._listener.announce(sys.stderr)
 
-    def pause(self) -> None:
-        """Receive nothing more until `resume`; a `Receiver` may call this while it receives."""
-        for source in self._sources:
-            source.pause()
+    @property
+    def paused_by(self) -> frozenset[str]:
+        """The reasons for which nothing is received now; in any thread."""
+        return frozenset(self._paused_by)
 
-    def resume(self) -> None:
-        """Receive again."""
-        for source in self._sources:
-            source.resume()
+    def pause(self, reason: str = "engine") -> None:
+        """Receive nothing more until `resume` is called with the same reason.
+
+        A `Receiver` may call this while it receives.
+        """
+        if not self._paused_by:
+            for source in self._sources:
+                source.pause()
+        self._paused_by.add(reason)
+
+    def resume(self, reason: str = "engine") -> None:
+        """Receive again, unless there is another reason to pause."""
+        if reason in self._paused_by:
+            self._paused_by.remove(reason)
+            if not self._paused_by:
+                for source in self._sources:
+                    source.resume()
 
     def go_on_behind(self, logged: Mapping[str, LoggedSource]) -> None:
         """Let generators continue after what a log holds, as `Generators.go_on_behind` says."""

@@ -1,4 +1,4 @@
-"""A checkpoint that a run has opened: its directory, its file, and the input log.
+"""What a run has opened on disk: its checkpoint, or the recording of a run without one.
 
 A restart puts the stored cells into a fresh machine, and processes the records of the log from the
 checkpoint's position on again.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointDirectory, CheckpointError, damaged
@@ -33,7 +35,41 @@ Entry: TypeAlias = "tuple[str, Sequence[bytes], int] | Value | Tick | End"
 """Frames of one source and arrival time, or another record."""
 
 
-class Recovery:
+class OnDisk(Protocol):
+    """What a run has opened on disk. `close` it.
+
+    Attributes:
+        log: the input log.
+    """
+
+    log: InputLog
+
+    def sync(self) -> int:
+        """Sync the log, and return its `durable_sequence`.
+
+        Raises:
+            InputLogError: the system could not.
+        """
+
+    def later(self) -> Iterator[Entry]:
+        """Yield the records of the log whose effect is not in the stored state, in order.
+
+        Raises:
+            WallarooError: they cannot be read.
+        """
+
+    def generators(self) -> Mapping[str, LoggedSource]:
+        """Return what the log says about generators before these records.
+
+        Raises:
+            CheckpointError: a value cannot be read back.
+        """
+
+    def close(self) -> None:
+        """Close everything, and give up the lock."""
+
+
+class Recovery(OnDisk):
     """An open checkpoint. `close` it, or `with` it.
 
     Args:
@@ -124,8 +160,12 @@ class Recovery:
         """Number of earlier runs on the checkpoint."""
         return self._directory.restarts
 
+    @override
+    def sync(self) -> int:
+        return self.log.sync()
+
+    @override
     def close(self) -> None:
-        """Close everything, and give up the lock."""
         self._up.close()
 
     def restore(self, machine: Machine) -> None:
@@ -160,12 +200,8 @@ class Recovery:
                 gc.enable()
         machine.go_on_from(head.moment)
 
+    @override
     def later(self) -> Iterator[Entry]:
-        """Yield the records of the log from the checkpoint's position on, in order.
-
-        Raises:
-            WallarooError: it cannot be read.
-        """
         position, end = self.position, self.log.next_sequence
         while position < end:
             stop = self.log.end_within(position, max_bytes=_BATCH, max_records=_RECORDS)
@@ -174,12 +210,8 @@ class Recovery:
                 yield from _entries(run)
             position = stop
 
+    @override
     def generators(self) -> Mapping[str, LoggedSource]:
-        """Return what the log says about generators before the checkpoint's position.
-
-        Raises:
-            CheckpointError: a value cannot be read back.
-        """
         known = {} if self.head is None else self.head.generators
         for one in known.values():
             one.value()
@@ -216,6 +248,54 @@ class Recovery:
             f"write a function that makes the states anew, and run: wallaroo checkpoint "
             f"{self.directory} --migrate MODULE:FUNCTION"
         )
+
+
+class RecordedRun(OnDisk):
+    """A new recording of a run without a checkpoint.
+
+    Args:
+        directory: where it is made.
+        application: what is run.
+        partitions: number of partitions.
+        file_bytes: size of a file.
+
+    Attributes:
+        log: the input log; it is never full, and nothing of it is deleted.
+
+    Raises:
+        CheckpointError: it cannot be made there.
+        InputLogError: its input log cannot be made.
+    """
+
+    def __init__(
+        self, directory: Path, application: Application, *, partitions: int, file_bytes: int
+    ) -> None:
+        self._recording = Recording(directory, ENGINE, application, partitions, checkpoint=None)
+        place = self._recording.input_log
+        try:
+            self.log = InputLog.open(place, sys.maxsize, file_bytes=file_bytes, recording=place)
+        except BaseException:
+            self._recording.close()
+            raise
+
+    @override
+    def sync(self) -> int:
+        durable = self.log.sync()
+        self.log.drop_before(durable)  # it forgets the files that are complete; they stay
+        return durable
+
+    @override
+    def later(self) -> Iterator[Entry]:
+        return iter(())
+
+    @override
+    def generators(self) -> Mapping[str, LoggedSource]:
+        return {}
+
+    @override
+    def close(self) -> None:
+        self.log.close()
+        self._recording.close()
 
 
 def _places(path: Path, stored: Sequence[CellsHead], machine: Machine) -> list[Any]:

@@ -9,29 +9,27 @@ checkpoints, and keeps its log.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Tick
 from wallaroo.topology import SinkId
-from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource
-from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo.transport.threads import JobThread, Post
+from wallaroo_reference.checkpoints.recovery import OnDisk, Recovery
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.checkpointing import Checkpoints
-from wallaroo_reference.serving.feeder import Feeder, Outlet
-from wallaroo_reference.serving.job_thread import JobThread, Post
+from wallaroo_reference.serving.feeder import Feeder
 from wallaroo_reference.serving.journal import Journal
 from wallaroo_reference.serving.outbox import Outbox
-from wallaroo_reference.serving.recorded_run import RecordedRun
-from wallaroo_reference.serving.valve import Valve
 
 _LOOK = 0.002  # seconds between looks whether all is on disk
 
-_WHY = {  # why sources are not read, by the valve's reason; the first that holds is shown
+_WHY = {  # why sources are not read, by the reason of the pause; the first that holds is shown
     "disk": DISK_IS_FULL,
     "log": LOG_IS_FULL,
     "replay": "what an earlier run has received is processed first",
@@ -44,35 +42,39 @@ class Durable:
     Args:
         on_disk: the open checkpoint, or what records a run without one; it is closed with this.
         machine: the machine, which has been restored.
-        edges: the run's edges.
-        valve: closed until what the log holds is processed.
+        edges: the run's edges; paused until what the log holds is processed.
         post: calls a function in the loop's thread.
         interval: seconds from one checkpoint to the next.
         clock: returns the time, in nanoseconds since 1970.
+        timed: see `Feeder`.
         failed: called with an error's text if the run cannot go on.
+
+    Attributes:
+        journal: receives first.
+        feeder: gets from the journal what is in the log.
     """
 
     def __init__(
         self,
-        on_disk: Recovery | RecordedRun,
+        on_disk: OnDisk,
         machine: Machine,
         edges: Edges,
-        valve: Valve,
         post: Post,
         *,
         interval: float,
         clock: Callable[[], int],
+        timed: bool,
         failed: Callable[[str], None],
     ) -> None:
         self._on_disk = on_disk
         self._log = on_disk.log
         self._machine = machine
         self._edges = edges
-        self._valve = valve
-        self._interval = interval
-        self._clock = clock
-        self._failed = failed
-        self._threads = [JobThread(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
+        self._up = contextlib.ExitStack()  # what is to be closed, the last opened first
+        self._up.callback(on_disk.close)
+        to_log, to_store = [JobThread(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
+        self._up.callback(to_store.close)
+        self._up.callback(to_log.close)
         self._outbox = Outbox(
             edges.sinks,
             edges.dead_letters,
@@ -80,14 +82,45 @@ class Durable:
             self._log.durable_sequence,
             failed,
         )
-        self._feeder: Feeder
-        self._journal: Journal
+        self._up.callback(self._outbox.abandon)
+        self.feeder = Feeder(
+            machine,
+            self._outbox.sinks,
+            self._outbox.add,
+            edges,
+            failed=failed,
+            clock=clock,
+            timed=timed,
+            ticked=self._log_ticks,
+        )
+        self.feeder.logged.update(on_disk.generators())
         self._checkpoints: Checkpoints | None = None
-
-    @property
-    def sinks(self) -> Mapping[SinkId, Outlet]:
-        """The sinks that take the machine's outputs."""
-        return self._outbox.sinks
+        if isinstance(on_disk, Recovery):
+            self._checkpoints = Checkpoints(
+                on_disk,
+                machine,
+                self.feeder,
+                self._outbox,
+                edges.dead_letters,
+                to_store,
+                interval=interval,
+                clock=clock,
+                failed=failed,
+                on_stored=self._log_was_shortened,
+            )
+            self._up.callback(self._checkpoints.abandon)
+        self.journal = Journal(
+            self._log,
+            self.feeder,
+            self._outbox,
+            edges,
+            to_log,
+            on_disk.sync,
+            failed=failed,
+            log_is_full=self._log_is_full,
+        )
+        self._up.callback(self.journal.abandon)
+        edges.pause("replay")
 
     @property
     def details(self) -> Mapping[str, int | float | str]:
@@ -104,54 +137,16 @@ class Durable:
     def copy_figures(self, metrics: Registry) -> None:
         """Copy the figures of the log and the checkpoint; in any thread."""
         log, checkpoints = self._log, self._checkpoints
-        reasons = self._valve.reasons
+        reasons = self._edges.paused_by
         metrics.held_back = next((why for one, why in _WHY.items() if one in reasons), "")
         kept = metrics.kept = metrics.kept or KeptFigures()
         kept.log_bytes = log.size
         kept.log_records = log.next_sequence - log.first_sequence
         kept.log_written = log.written
-        if checkpoints is not None and not isinstance(self._on_disk, RecordedRun):
+        if checkpoints is not None and isinstance(self._on_disk, Recovery):
             kept.checkpoint_written = checkpoints.written
             kept.checkpoint_bytes = self._on_disk.size
             kept.restarts = self._on_disk.restarts
-
-    @property
-    def waiting(self) -> int:
-        """Number of records that have been read and are not in the log."""
-        return self._journal.waiting
-
-    def serve(self, feeder: Feeder) -> None:
-        """Set what feeds the machine; call it before `start`."""
-        to_log, to_store = self._threads
-        self._feeder = feeder
-        feeder.logged.update(self._on_disk.generators())
-        sync = self._log.sync
-        if isinstance(self._on_disk, RecordedRun):
-            sync = self._on_disk.sync
-        else:
-            self._checkpoints = Checkpoints(
-                self._on_disk,
-                self._machine,
-                feeder,
-                self._outbox,
-                self._edges.dead_letters,
-                to_store,
-                interval=self._interval,
-                clock=self._clock,
-                failed=self._failed,
-                on_stored=self._log_was_shortened,
-            )
-        self._journal = Journal(
-            self._log,
-            feeder,
-            self._outbox,
-            self._valve,
-            to_log,
-            sync,
-            failed=self._failed,
-            log_is_full=self._log_is_full,
-        )
-        self._valve.close("replay")
 
     def start(self, caught_up: Callable[[], None]) -> None:
         """Process what the log holds, in the running loop, then have the sources read.
@@ -164,33 +159,17 @@ class Durable:
             self._edges.go_on_behind(self._generators())
             caught_up()
             if self._log.full:
-                self._valve.close("log")
+                self._edges.pause("log")
                 self._log_is_full()
-            self._valve.open("replay")
+            self._edges.resume("replay")
 
         if self._checkpoints is not None:
             self._checkpoints.start()
-        self._feeder.begin_with(self._on_disk.later(), processed)
-
-    def deliver(self, source: str, payloads: Sequence[bytes], at: int) -> None:
-        """Take frames."""
-        self._journal.deliver(source, payloads, at)
-
-    def take(self, records: Sequence[Value | Tick | End]) -> None:
-        """Take records that are not frames."""
-        self._journal.take(records)
-
-    def add(self, letters: Sequence[DeadLetter]) -> None:
-        """Take dead letters."""
-        self._outbox.add(letters)
-
-    def when_durable(self, close: Callable[[], None]) -> None:
-        """Have `close` called once all that was taken is on disk; never if the run ends."""
-        self._journal.when_durable(close)
+        self.feeder.begin_with(self._on_disk.later(), processed)
 
     async def idle(self) -> None:
         """Wait until all that was taken is on disk, and its outputs have left the outbox."""
-        while not self._journal.idle:
+        while not self.journal.idle:
             await asyncio.sleep(_LOOK)
 
     async def last_checkpoint(self) -> None:
@@ -200,24 +179,21 @@ class Durable:
 
     def close(self) -> None:
         """Stop, and close what is on disk; the log is not synced."""
-        self._journal.abandon()
-        if self._checkpoints is not None:
-            self._checkpoints.abandon()
-        self._outbox.abandon()
-        for thread in self._threads:
-            thread.close()
-        self._on_disk.close()
+        self._up.close()
+
+    def _log_ticks(self, ticks: Sequence[Tick]) -> None:
+        self.journal.receive_records(ticks)
+
+    def _log_was_shortened(self) -> None:
+        self.journal.room_was_made()
 
     def _log_is_full(self) -> None:
         if self._checkpoints is not None:
             self._checkpoints.soon()
 
-    def _log_was_shortened(self) -> None:
-        self._journal.room_was_made()
-
     def _generators(self) -> dict[str, LoggedSource]:
         """Return what the log says about generators; those that have ended make nothing more."""
-        logged = self._feeder.logged
+        logged = self.feeder.logged
         return {
             name: replace(logged.get(name, LoggedSource()), ended=source.ended)
             for name, source in self._machine.moment().sources.items()

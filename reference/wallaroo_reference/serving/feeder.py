@@ -18,14 +18,15 @@ from typing import NoReturn, Protocol, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.judging import TooManyItemsError
+from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
+from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource, LoggedValue
 from wallaroo.transport.threads import forked_at, in_child
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
-from wallaroo_reference.serving.valve import Valve
 from wallaroo_reference.serving.watch import Watch
 
 _TURN = 0.02  # seconds the machine may run before the loop serves its connections
@@ -48,6 +49,23 @@ Entry: TypeAlias = _Frames | Value | Tick | End
 """What waits to be processed together."""
 
 
+class Intake(Protocol):
+    """Takes what the edges have received, with its arrival time: a journal or a feeder."""
+
+    def receive(self, source: str, payloads: Sequence[bytes], at: int) -> None:
+        """Take frames that arrived at one time."""
+
+    def receive_records(self, records: Sequence[Value | Tick | End]) -> None:
+        """Take records that are not frames."""
+
+    def when_sequenced(self, close: Callable[[], None]) -> None:
+        """Have `close` called once nothing that was received can be lost by a run in order.
+
+        A feeder calls it once all is processed, a journal once all is on disk. If the run ends
+        before, it is not called.
+        """
+
+
 class Outlet(Protocol):
     """Takes the outputs of one sink."""
 
@@ -62,18 +80,18 @@ class Outlet(Protocol):
 _log = logging.getLogger("wallaroo.reference")
 
 
-class Feeder:
+class Feeder(Intake):
     """Feeds a machine.
 
     Args:
         machine: what to feed.
         sinks: take its outputs.
         letters: takes its dead letters.
-        valve: closed while no more should be read.
+        edges: paused while no more should be read.
         failed: called once with what ended the run, if something does.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         timed: what the machine does can depend on arrival times, and time can make something due.
-        ticked: takes the ticks that are due, which come back by `take`; by default `take` itself.
+        ticked: gets the ticks that are due, which come back by `receive_records`; by default that.
 
     Attributes:
         logged: what a log says about generators up to their last value that was processed.
@@ -85,7 +103,7 @@ class Feeder:
         machine: Machine,
         sinks: Mapping[SinkId, Outlet],
         letters: Callable[[Sequence[DeadLetter]], None],
-        valve: Valve,
+        edges: Edges,
         *,
         failed: Callable[[str], None],
         clock: Callable[[], int] = time.time_ns,
@@ -95,9 +113,9 @@ class Feeder:
         self.logged: dict[str, LoggedSource] = {}
         self.watch: Watch | None = None
         self._machine = machine
-        self._valve = valve
+        self._edges = edges
         self._letters = letters
-        self._ticked = ticked or self.take
+        self._ticked = ticked or self.receive_records
         self._sinks = list(sinks.values())
         # The machine's lists are drained in place, so they need not be looked up again.
         self._outlets = [(machine.outputs[id_], sink) for id_, sink in sinks.items()]
@@ -109,7 +127,7 @@ class Feeder:
         self._clock = clock
         self._timed = timed
         self._timer: asyncio.TimerHandle | None = None
-        self._taken = 0  # frames that were delivered to us
+        self._received = 0  # frames that were received
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._frames = _MOST_FRAMES  # fed at once, as many as a turn allows
         self._paused = False
@@ -138,22 +156,22 @@ class Feeder:
         self._earlier, self._caught_up = earlier, caught_up
         self.go_on()
 
-    def deliver(self, source: str, payloads: Sequence[bytes], at: int) -> None:
-        """Take frames that arrived at one time, and process them unless others are waiting."""
+    @override
+    def receive(self, source: str, payloads: Sequence[bytes], at: int) -> None:
         if self._over:
             return
-        self._taken += len(payloads)
+        self._received += len(payloads)
         self._backlog.append((source, payloads, at))
         if self.watch is not None:
             self.watch.came(source, len(payloads))
         if not self._paused:
             self.go_on()
 
-    def take(self, records: Sequence[Value | Tick | End]) -> None:
-        """Take records that are not frames, and process them unless others are waiting."""
+    @override
+    def receive_records(self, records: Sequence[Value | Tick | End]) -> None:
         if self._over:
             return
-        self._taken += len(records)
+        self._received += len(records)
         self._backlog.extend(records)
         if self.watch is not None:
             for record in records:
@@ -183,10 +201,10 @@ class Feeder:
         wait = bool(self._queue()) or self._full()
         if wait and not self._paused:
             self._paused = True
-            self._valve.close("sinks")
+            self._edges.pause("sinks")
         elif self._paused and not wait:
             self._paused = False
-            self._valve.open("sinks")
+            self._edges.resume("sinks")
         if self._timed and not wait:
             self._watch_clock()
 
@@ -195,11 +213,11 @@ class Feeder:
         if self._paused:
             self.go_on()
 
-    def when_processed(self, close: Callable[[], None]) -> None:
-        """Have `close` called once all that was delivered is processed; never if the run ends."""
+    @override
+    def when_sequenced(self, close: Callable[[], None]) -> None:
         if self._over:
             return
-        self._closings.append((self._taken, close))
+        self._closings.append((self._received, close))
         self._close_some()
 
     async def idle(self) -> None:
@@ -248,7 +266,7 @@ class Feeder:
             asyncio.get_running_loop().call_soon(self.go_on)
 
     def _close_some(self) -> None:
-        processed = self._taken - self.unprocessed
+        processed = self._received - self.unprocessed
         while self._closings and self._closings[0][0] <= processed:
             self._closings.popleft()[1]()
 

@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
+from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
-from wallaroo_reference.serving.feeder import Feeder
-from wallaroo_reference.serving.job_thread import JobThread
+from wallaroo.transport.threads import JobThread
+from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.outbox import Outbox
-from wallaroo_reference.serving.valve import Valve
 
 _RETRY = 0.5  # seconds between looks whether a disk takes something again
 
@@ -31,14 +32,14 @@ _Frames: TypeAlias = tuple[str, Sequence[bytes], int]
 _log = logging.getLogger("wallaroo.reference")
 
 
-class Journal:
+class Journal(Intake):
     """Logs records, and passes them on. Call its methods in the loop's thread.
 
     Args:
         log: the input log.
         feeder: gets the records.
         outbox: gets the number up to which records are on disk.
-        valve: is closed while the log takes nothing more.
+        edges: paused while the log takes nothing more.
         thread: has the log synced.
         sync: syncs it; returns its `durable_sequence`.
         failed: called with an error's text if the log takes nothing any more, ever.
@@ -50,7 +51,7 @@ class Journal:
         log: InputLog,
         feeder: Feeder,
         outbox: Outbox,
-        valve: Valve,
+        edges: Edges,
         thread: JobThread,
         sync: Callable[[], int],
         *,
@@ -60,7 +61,7 @@ class Journal:
         self._log = log
         self._feeder = feeder
         self._outbox = outbox
-        self._valve = valve
+        self._edges = edges
         self._thread = thread
         self._sync_log = sync
         self._failed = failed
@@ -83,16 +84,16 @@ class Journal:
         durable = self._log.durable_sequence == self._log.next_sequence
         return durable and not self._waiting and self._outbox.empty
 
-    def deliver(self, source: str, payloads: Sequence[bytes], at: int) -> None:
-        """Take frames."""
-        self._take((source, payloads, at))
+    @override
+    def receive(self, source: str, payloads: Sequence[bytes], at: int) -> None:
+        self._receive((source, payloads, at))
 
-    def take(self, records: Sequence[Value | Tick | End]) -> None:
-        """Take records that are not frames."""
-        self._take(list(records))
+    @override
+    def receive_records(self, records: Sequence[Value | Tick | End]) -> None:
+        self._receive(list(records))
 
-    def when_durable(self, close: Callable[[], None]) -> None:
-        """Have `close` called once all that was taken is on disk; never if the run ends."""
+    @override
+    def when_sequenced(self, close: Callable[[], None]) -> None:
         if not self._over:
             self._closings.append((self._log.next_sequence + self.waiting, close))
             self._close_some()
@@ -100,7 +101,7 @@ class Journal:
     def room_was_made(self) -> None:
         """Read again, if the log was full and is not any more."""
         if not self._log.full:
-            self._valve.open("log")
+            self._edges.resume("log")
 
     def abandon(self) -> None:
         """Take nothing more."""
@@ -108,14 +109,14 @@ class Journal:
         self._waiting.clear()
         self._closings.clear()
 
-    def _take(self, entry: _Frames | list[Value | Tick | End]) -> None:
+    def _receive(self, entry: _Frames | list[Value | Tick | End]) -> None:
         if self._over:
             return
         if self._waiting:
             self._waiting.append(entry)
         elif not self._logged(entry):
             self._waiting.append(entry)
-            self._valve.close("disk")
+            self._edges.pause("disk")
             self._retry_later()
 
     def _logged(self, entry: _Frames | list[Value | Tick | End]) -> bool:
@@ -126,7 +127,7 @@ class Journal:
                 source, payloads, at = entry
                 log.append(source, payloads, at)
                 self._sync()
-                self._feeder.deliver(source, payloads, log.latest_at)
+                self._feeder.receive(source, payloads, log.latest_at)
             else:
                 latest = log.latest_at
                 entry = [replace(one, at=(latest := max(latest, one.at))) for one in entry]
@@ -135,7 +136,7 @@ class Journal:
                     [one.as_logged if isinstance(one, LoggedValue) else one for one in entry]
                 )
                 self._sync()
-                self._feeder.take(entry)
+                self._feeder.receive_records(entry)
         except InputLogFullError as error:
             if not self._waiting:
                 _log.error("%s; nothing more is read until the disk takes them", error)
@@ -145,7 +146,7 @@ class Journal:
             self._failed(str(error))
             return True
         if log.full:
-            self._valve.close("log")
+            self._edges.pause("log")
             self._log_is_full()
         return True
 
@@ -158,7 +159,7 @@ class Journal:
                 self._retry_later()
             elif not self._over:
                 _log.warning("the disk takes the input log again; reading goes on")
-                self._valve.open("disk")
+                self._edges.resume("disk")
 
         asyncio.get_running_loop().call_later(_RETRY, retry)
 

@@ -31,15 +31,13 @@ from wallaroo.transport.interfaces import Receiver
 from wallaroo.transport.listener import Address
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
-from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.checkpoints.recovery import OnDisk, RecordedRun, Recovery
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving.durable import Durable
-from wallaroo_reference.serving.feeder import Feeder
-from wallaroo_reference.serving.recorded_run import RecordedRun
-from wallaroo_reference.serving.valve import Valve
+from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.watch import Watch
 
 _LOOK = 0.05  # seconds between looks whether user code has returned in the end
@@ -115,30 +113,30 @@ class Server(Receiver, Handle):
                 on_disk.close()
             raise
         self._clock = StopClock(options, self._thread, self._edges, lambda: self._machine.sequence)
-        valve = Valve(self._edges)
         if on_disk is not None:
             self._durable = Durable(
                 on_disk,
                 self._machine,
                 self._edges,
-                valve,
                 self._thread.post,
                 interval=self._checkpoint.interval,
                 clock=clock,
+                timed=self._timed,
                 failed=self._fail,
             )
-        self._feeder = Feeder(
-            self._machine,
-            self._edges.sinks if self._durable is None else self._durable.sinks,
-            self._add_letters if self._durable is None else self._durable.add,
-            valve,
-            failed=self._fail,
-            clock=clock,
-            timed=self._timed,
-            ticked=None if self._durable is None else self._durable.take,
-        )
-        if self._durable is not None:
-            self._durable.serve(self._feeder)
+            self._feeder: Feeder = self._durable.feeder
+            self._intake: Intake = self._durable.journal
+        else:
+            self._intake = self._feeder = Feeder(
+                self._machine,
+                self._edges.sinks,
+                self._add_letters,
+                self._edges,
+                failed=self._fail,
+                clock=clock,
+                timed=self._timed,
+            )
+        self._arrival = clock if on_disk is not None or self._timed else (lambda: 0)
         if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
             durable, metrics = self._durable, options.metrics
             made = None if durable is None else (lambda: durable.made)
@@ -147,7 +145,7 @@ class Server(Receiver, Handle):
                 metrics.before_tick(lambda: durable.copy_figures(metrics))
         self._edges.open(self._start)
 
-    def _open(self, application: Application) -> Recovery | RecordedRun | None:
+    def _open(self, application: Application) -> OnDisk | None:
         """Return the checkpoint, or the recording of a run without one; `None`: neither is wanted.
 
         Raises:
@@ -225,7 +223,7 @@ class Server(Receiver, Handle):
         try:
             await self._clock.wait()
             if not await self._clock.in_time(self._edges.finish(self._idle)):
-                waiting = 0 if self._durable is None else self._durable.waiting
+                waiting = 0 if self._durable is None else self._durable.journal.waiting
                 self._clock.fail(self._clock.given_up(self._feeder.unprocessed + waiting))
             elif not await self._clock.in_time(self._last_checkpoint()):
                 _log.warning("the last checkpoint is not stored; a restart repeats outputs")
@@ -258,17 +256,11 @@ class Server(Receiver, Handle):
 
     @override
     def receive(self, source: str, payloads: list[bytes]) -> None:
-        if self._durable is not None:
-            self._durable.deliver(source, payloads, self._now())
-        else:
-            self._feeder.deliver(source, payloads, self._now() if self._timed else 0)
+        self._intake.receive(source, payloads, self._arrival())
 
     @override
     def when_sequenced(self, close: Callable[[], None]) -> None:
-        if self._durable is not None:
-            self._durable.when_durable(close)
-        else:
-            self._feeder.when_processed(close)
+        self._intake.when_sequenced(close)
 
     @override
     def sinks_have_room(self) -> None:
@@ -276,7 +268,7 @@ class Server(Receiver, Handle):
 
     @override
     def receive_records(self, records: list[Value | End]) -> None:
-        (self._feeder if self._durable is None else self._durable).take(records)
+        self._intake.receive_records(records)
         self._ended({record.source for record in records if isinstance(record, End)})
 
     @override

@@ -125,7 +125,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 class JobThread:
-    """As `wallaroo_reference.serving.job_thread.JobThread`: does a job later, without a thread."""
+    """As `wallaroo.transport.threads.JobThread`: does a job later, without a thread."""
 
     def __init__(self, name: str, post: Callable[..., None], machine: Machine) -> None:
         self._post = post

@@ -14,7 +14,6 @@ from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.checkpoints.store import Store
 from wallaroo_reference.serving.checkpointing import Checkpoints
-from wallaroo_reference.serving.durable import Durable
 from wallaroo_reference.serving.journal import Journal
 from wallaroo_reference.serving.outbox import Outbox
 
@@ -51,7 +50,7 @@ def _too_early(right: Any, outbox: Outbox, size: int, leave: Callable[[], None])
     leave()
 
 
-@plant(SUBJECT, "acknowledged before it is on disk", Journal, "when_durable")
+@plant(SUBJECT, "acknowledged before it is on disk", Journal, "when_sequenced")
 def _acknowledged(right: Any, journal: Journal, close: Callable[[], None]) -> None:
     close()
 
@@ -166,19 +165,19 @@ def _anew(right: Any, recovery: Recovery) -> Iterator[Any]:
             yield replace(entry, at=entry.at + 20_000_000)
 
 
-@plant(SUBJECT, "frames do not get the log's time", Journal, "deliver", runs=500)
+@plant(SUBJECT, "frames do not get the log's time", Journal, "receive", runs=500)
 def _own_time(right: Any, journal: Journal, source: str, payloads: Any, at: int) -> None:
-    deliver = journal._feeder.deliver
-    journal._feeder.deliver = lambda source, payloads, _: deliver(source, payloads, at)
+    receive = journal._feeder.receive
+    journal._feeder.receive = lambda source, payloads, _: receive(source, payloads, at)
     right(journal, source, payloads, at)
 
 
-@plant(SUBJECT, "ticks are not logged", Durable, "take")
-def _ticks(right: Any, durable: Durable, records: Sequence[Any]) -> None:
+@plant(SUBJECT, "ticks are not logged", Journal, "receive_records")
+def _ticks(right: Any, journal: Journal, records: Sequence[Any]) -> None:
     if all(isinstance(one, Tick) for one in records):
-        durable._feeder.take(records)
+        journal._feeder.receive_records(records)
     else:
-        right(durable, records)
+        right(journal, records)
 
 
 @plant(SUBJECT, "what a full disk refuses is forgotten", Journal, "_logged")
@@ -186,7 +185,9 @@ def _dropped(right: Any, journal: Journal, entry: Any) -> bool:
     return right(journal, entry) or True
 
 
-@plant(SUBJECT, "what comes later overtakes what a full disk refused", Journal, "_take", runs=500)
+@plant(
+    SUBJECT, "what comes later overtakes what a full disk refused", Journal, "_receive", runs=500
+)
 def _overtakes(right: Any, journal: Journal, entry: Any) -> None:
     if not journal._over and not journal._logged(entry):
         journal._waiting.append(entry)  # and reading goes on
