@@ -27,11 +27,11 @@ from typing import Any
 from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
 from in_process import word_count_by_hand, word_lines
 from tcp import RATE, Served, closing_all, latencies
+from wallaroo_reference.cells import Moment
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.compiled.machine import Compiled
-from wallaroo_reference.kept import Moment
 
 import wallaroo
 from wallaroo.frames import frames

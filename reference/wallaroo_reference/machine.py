@@ -12,7 +12,7 @@ from wallaroo.findings import Finding
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended, Entity, OpenWindow
-from wallaroo_reference.kept import Cells, Moment
+from wallaroo_reference.cells import Cells, Moment
 from wallaroo_reference.meter import Meter
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wallaroo_reference.isolated.copies import thaw
-from wallaroo_reference.places import Place
+from wallaroo_reference.isolated.places import Place
 from wallaroo_reference.replay.steps import ABSENT, Step, Watched
 
 from wallaroo import readable

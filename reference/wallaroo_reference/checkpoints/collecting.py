@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+from wallaroo_reference.cells import Cells, key_of_name
 from wallaroo_reference.checkpoints.blobs import LONGEST, divided
-from wallaroo_reference.kept import Cells, key_of_name
 
 LAST = 500
 """Up to this many cells are packed in one go."""

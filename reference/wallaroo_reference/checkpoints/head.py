@@ -11,7 +11,7 @@ from typing import Any
 
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
-from wallaroo_reference.kept import Kind, Moment, SourceMoment
+from wallaroo_reference.cells import Kind, Moment, SourceMoment
 
 FORMAT = 1
 """The format of the file; `docs/recovery.md` says what each number stands for."""

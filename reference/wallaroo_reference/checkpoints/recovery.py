@@ -20,9 +20,9 @@ from wallaroo.transport.checkpoint import CheckpointDirectory, CheckpointError, 
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.recording import Recording
+from wallaroo_reference.cells import UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
-from wallaroo_reference.kept import UnpackError
 from wallaroo_reference.machine import Machine
 
 ENGINE = "reference"

@@ -11,18 +11,26 @@ from functools import partial
 from pathlib import Path
 
 from wallaroo.keys import Key, partition_number
+from wallaroo.overriding import override
 from wallaroo.trace import Entity, sorted_entities
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
-from wallaroo.transport.stored import Change, Overview, changed, copied_beside, structure_of
+from wallaroo.transport.stored import (
+    Change,
+    Overview,
+    StoredCheckpoint,
+    changed,
+    copied_beside,
+    structure_of,
+)
+from wallaroo_reference.cells import VISITED, key_of_name
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import ENGINE
 from wallaroo_reference.checkpoints.store import Store, latest
-from wallaroo_reference.kept import VISITED, key_of_name
 
 
-class ReferenceCheckpoint:
-    """A checkpoint's state, read only; see `wallaroo.transport.stored.StoredCheckpoint`.
+class ReferenceCheckpoint(StoredCheckpoint):
+    """A checkpoint's state, read only.
 
     Args:
         directory: the checkpoint's directory.
@@ -31,14 +39,14 @@ class ReferenceCheckpoint:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    @override
     def position(self) -> int:
-        """See `StoredCheckpoint.position`."""
         with self._open() as store:
             head = store.head()
         return 0 if head is None else head.moment.sequence
 
+    @override
     def overview(self) -> Overview:
-        """See `StoredCheckpoint.overview`."""
         with self._open() as store:
             head = store.head()
             sizes = {"state": store.size()}
@@ -56,8 +64,8 @@ class ReferenceCheckpoint:
             outputs={f"{name}/{index}": count for (name, index), count in head.sinks.items()},
         )
 
+    @override
     def entities(self) -> Iterator[Entity]:
-        """See `StoredCheckpoint.entities`."""
         number = read_identity(self._directory / IDENTITY).partitions
         with self._open() as store:
             head, found = _read(store)
@@ -70,8 +78,8 @@ class ReferenceCheckpoint:
                     entities.append(Entity(one.name, key, partition_number(key, number), shown))
         yield from sorted_entities(entities)
 
+    @override
     def verify(self) -> str:
-        """See `StoredCheckpoint.verify`."""
         with self._open() as store:
             head, found = _read(store)
             store.check()
@@ -82,8 +90,8 @@ class ReferenceCheckpoint:
                 )
         return ""
 
+    @override
     def migrate(self, target: Path, change: Change) -> int:
-        """See `StoredCheckpoint.migrate`."""
         with copied_beside(self._directory, target, ENGINE) as copy:
             self.verify()
             with self._open() as store:

@@ -14,7 +14,7 @@ from wallaroo.errors import UsageError
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
-from wallaroo_reference.cli.opening import opened, progress
+from wallaroo_reference.cli.rerun import opened, progress
 from wallaroo_reference.replay.describing import (
     explanation_json,
     explanation_lines,

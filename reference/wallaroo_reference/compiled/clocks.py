@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from wallaroo.topology import Application, Source
 from wallaroo.windowing.watermarks import FOREVER, NO_TIME, SourceTime, Watermarks
-from wallaroo_reference.kept import Moment, SourceMoment
+from wallaroo_reference.cells import Moment, SourceMoment
 
 AT_ONCE: Final = -1
 """A `Clock.due` before every event time."""

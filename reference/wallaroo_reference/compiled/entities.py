@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from typing import Any
 
 from wallaroo.topology import StatePartition
-from wallaroo_reference.calendar import Calendar
-from wallaroo_reference.places import Store
+from wallaroo_reference.entities import Store
+from wallaroo_reference.timers import Timers
 
 
 class Entities(Store[Any]):
@@ -19,7 +19,7 @@ class Entities(Store[Any]):
 
     def __init__(self, partition: StatePartition) -> None:
         super().__init__(partition)
-        self._calendar = Calendar(self._end_of)
+        self._timers = Timers(self._end_of)
 
     def enter(self, key: Any, now: int) -> Any:
         """Return the entity of a key that the generated code did not find: a tuple, or a new key.
@@ -45,7 +45,7 @@ class Entities(Store[Any]):
         if self.partition.expire_after is not None:
             self.visits[known] = now
             if new:
-                self._calendar.note(known)
+                self._timers.note(known)
             self.touch(known)
         return self.entities[known], known
 
@@ -53,12 +53,12 @@ class Entities(Store[Any]):
         """Continue after a restart: find out when each entity expires."""
         super().go_on_from(now)
         for known in self.visits:
-            self._calendar.note(known)
+            self._timers.note(known)
 
     def expire_by(self, now: int) -> None:
         """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
-        while (time := self._calendar.first()) is not None and time <= now:
-            for known in self._calendar.take(time):
+        while (time := self._timers.first()) is not None and time <= now:
+            for known in self._timers.take(time):
                 del self.entities[known], self.visits[known]
                 self.touch(known)
 

@@ -12,10 +12,10 @@ from wallaroo.overriding import override
 from wallaroo.windowing.kinds import Counts, Firing, Incoming, KeyedKind, Sessions
 from wallaroo.windowing.watermarks import FOREVER
 from wallaroo.windows import RangeWindows, SessionWindows
-from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.cells import identity_of
 from wallaroo_reference.compiled.clocks import Times
 from wallaroo_reference.compiled.windows import StepWindows, encoded, key_of
-from wallaroo_reference.kept import identity_of
+from wallaroo_reference.timers import Timers
 
 
 class KeyedWindows(StepWindows):
@@ -29,7 +29,7 @@ class KeyedWindows(StepWindows):
             Sessions(windows) if isinstance(windows, SessionWindows) else Counts(windows)
         )
         self._open: dict[Hashable, Any] = {}
-        self._calendar = Calendar(self._due_of)
+        self._timers = Timers(self._due_of)
 
     @override
     def take(self, message: Any, key: Any, time: int) -> Firing | None:
@@ -47,7 +47,7 @@ class KeyedWindows(StepWindows):
             self._open.pop(known, None)
         elif windows is not before:
             self._open[known] = windows
-            self._calendar.note(known)
+            self._timers.note(known)
             due = kind.due(windows)
             if not kind.by_arrival and due is not None and due < self.next_due:
                 self.next_due = due
@@ -56,7 +56,7 @@ class KeyedWindows(StepWindows):
 
     @override
     def due(self) -> Iterator[Firing]:
-        kind, calendar = self._kind, self._calendar
+        kind, calendar = self._kind, self._timers
         until = self._times.now if kind.by_arrival else self.watermark
         waiting: list[tuple[int, bytes, Hashable]] = []
         while (time := calendar.first()) is not None and time <= until:
@@ -82,12 +82,12 @@ class KeyedWindows(StepWindows):
     @override
     def settle(self) -> None:
         # A session that goes on ends later than was noted.
-        due = None if self._kind.by_arrival else self._calendar.first()
+        due = None if self._kind.by_arrival else self._timers.first()
         self.next_due = FOREVER if due is None else due
 
     @override
     def next_timeout(self) -> int | None:
-        return self._calendar.first() if self._kind.by_arrival else None
+        return self._timers.first() if self._kind.by_arrival else None
 
     @override
     def open(self) -> Iterator[Firing]:
@@ -110,7 +110,7 @@ class KeyedWindows(StepWindows):
     @override
     def go_on(self) -> None:
         for known in self._open:
-            self._calendar.note(known)
+            self._timers.note(known)
         self.settle()
 
     @override

@@ -39,6 +39,7 @@ from wallaroo.trace import (
 )
 from wallaroo.windowing.kinds import windowed
 from wallaroo.windows import RangeWindows
+from wallaroo_reference.cells import Cells, Moment, Packer
 from wallaroo_reference.compiled.clocks import Times
 from wallaroo_reference.compiled.codegen import Program, link
 from wallaroo_reference.compiled.codegen_text import Spot
@@ -47,9 +48,8 @@ from wallaroo_reference.compiled.failing import dead_letter_at, line_that_raised
 from wallaroo_reference.compiled.keyed_windows import KeyedWindows
 from wallaroo_reference.compiled.ranges import RangePanes
 from wallaroo_reference.compiled.windows import StepWindows, key_of, own
-from wallaroo_reference.dead_letter import dead_letter_from
-from wallaroo_reference.kept import Cells, Moment, Packer
 from wallaroo_reference.meter import Meter, TooMuchOutputError
+from wallaroo_reference.user_calls import dead_letter_from
 
 _MISSING = object()
 
@@ -63,7 +63,7 @@ class Compiled:
         application: what to run.
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
-        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
+        keeps: note what changes, for checkpoints (`wallaroo_reference.cells`).
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Compiled:
                 found.append(Entity(name, key, number, structure, partial(_itself, state)))
         return found
 
-    # -- checkpoints: see `wallaroo_reference.kept` -----------------------------------------------
+    # -- checkpoints: see `wallaroo_reference.cells` -----------------------------------------------
 
     def cells(self) -> list[Cells]:
         """Return the stores, and the windows of each step."""

@@ -36,7 +36,7 @@ class MeasuredCompiled(Compiled):
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         follower: follows records of the measured application; `None`: none are followed.
-        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
+        keeps: note what changes, for checkpoints (`wallaroo_reference.cells`).
     """
 
     def __init__(

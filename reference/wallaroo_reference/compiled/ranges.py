@@ -16,9 +16,9 @@ from wallaroo.overriding import override
 from wallaroo.windowing.kinds import Incoming, Ranges
 from wallaroo.windowing.watermarks import FOREVER, NEVER
 from wallaroo.windows import RangeWindows
+from wallaroo_reference.cells import PANE, identity_of, name_of
 from wallaroo_reference.compiled.clocks import Times
 from wallaroo_reference.compiled.windows import Fired, StepWindows, encoded, key_of
-from wallaroo_reference.kept import PANE, identity_of, name_of
 
 _Pane: TypeAlias = "dict[Hashable, Any]"
 """Accumulators by the identities of their keys."""

@@ -18,8 +18,8 @@ from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.windowing.kinds import Accumulating
 from wallaroo.windowing.watermarks import FOREVER, NEVER
+from wallaroo_reference.cells import Packer, WindowCells
 from wallaroo_reference.compiled.clocks import Times
-from wallaroo_reference.kept import Packer, WindowCells
 
 Fired: TypeAlias = tuple[Any, int, int, int, Sequence[Any], int, bool]
 """The fields of a `Firing`, as generated code takes them."""
@@ -52,7 +52,7 @@ class StepWindows(WindowCells, Accumulating):
         next_due: the least watermark at which a window fires.
         late: numbers of late messages: ``dropped``, or ``partly`` if only some of their windows had
             fired (window-6).
-        changed: see `wallaroo_reference.kept.Cells`; generated code notes panes here too.
+        changed: see `wallaroo_reference.cells.Cells`; generated code notes panes here too.
     """
 
     def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
@@ -101,7 +101,7 @@ class StepWindows(WindowCells, Accumulating):
         """Return the least arrival time at which a window fires by its timeout; `None`: none."""
         return None
 
-    # -- for checkpoints: see `wallaroo_reference.kept.Cells` ------------------------------------
+    # -- for checkpoints: see `wallaroo_reference.cells.Cells` ------------------------------------
 
     def keep(self, packer: Packer) -> None:
         """Begin to note what changes."""

@@ -25,7 +25,7 @@ from wallaroo.judging import DeadLetterError
 from wallaroo.topology import Codec
 from wallaroo.trace import Reason
 from wallaroo.user_code.failure import describe_error
-from wallaroo_reference.dead_letter import dead_letter_from, where_it_failed
+from wallaroo_reference.user_calls import dead_letter_from, where_it_failed
 
 PROTOCOL: Final = 5
 ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})

@@ -10,10 +10,10 @@ from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.windows import CountWindows
-from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.cells import identity_of, key_of_name
 from wallaroo_reference.isolated.copies import packed
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
-from wallaroo_reference.kept import identity_of, key_of_name
+from wallaroo_reference.timers import Timers
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class CountStep(WindowStep):
         super().__init__(operation, freeze)
         self._windows = windows
         self._keys: dict[Hashable, _Count] = {}
-        self._calendar = Calendar(self._timeout_of)
+        self._timers = Timers(self._timeout_of)
 
     @override
     def take(self, arrival: Arrival) -> Firing | None:
@@ -46,7 +46,7 @@ class CountStep(WindowStep):
             part = self._updated(arrival.message)
             window = _Count(arrival.key, 1, time, time, time, arrival.now, part)
             self._keys[arrival.known] = window
-            self._calendar.note(arrival.known)
+            self._timers.note(arrival.known)
         else:
             window.part = self._updated(arrival.message, window.part)
             window.number += 1
@@ -58,22 +58,22 @@ class CountStep(WindowStep):
         del self._keys[arrival.known]
         return _counted(window)
 
-    def due(self, now: int) -> Iterator[Firing]:
-        """See `WindowStep.due`: by arrival time, those that are due in order of their ends."""
+    @override
+    def due(self, now: int) -> Iterator[Firing]:  # by arrival time, in order of their ends
         found: list[Hashable] = []
-        while (time := self._calendar.first()) is not None and time <= now:
-            found += self._calendar.take(time)
+        while (time := self._timers.first()) is not None and time <= now:
+            found += self._timers.take(time)
         for known in sorted(found, key=self._order):
             self.touch(known)
             yield _counted(self._keys.pop(known))
 
+    @override
     def next_due(self) -> int | None:
-        """See `WindowStep.next_due`: watermarks do not fire count windows."""
-        return None
+        return None  # watermarks do not fire count windows
 
     @override
     def next_timeout(self) -> int | None:
-        return self._calendar.first()
+        return self._timers.first()
 
     @override
     def open(self) -> Iterator[Firing]:
@@ -91,7 +91,7 @@ class CountStep(WindowStep):
     @override
     def go_on(self) -> None:
         for known in self._keys:
-            self._calendar.note(known)
+            self._timers.note(known)
 
     def _form(self, known: Any) -> Any:
         one = self._keys.get(known)

@@ -30,7 +30,7 @@ from wallaroo.keys import Key
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Reason
 from wallaroo_reference.isolated.copies import ATOMS, PROTOCOL, Frozen, thaw
-from wallaroo_reference.places import FrozenEntity, Place
+from wallaroo_reference.isolated.places import FrozenEntity, Place
 
 _ALWAYS = 16  # first calls of each component, all of which are examined
 _BY_REFERENCE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType, Enum)

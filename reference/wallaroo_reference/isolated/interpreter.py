@@ -47,12 +47,12 @@ from wallaroo.records import End, Tick, Unportable, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Lineage, OpenWindow, Reason
-from wallaroo_reference.isolated.calls import call_user_code
+from wallaroo_reference.cells import Cells, Moment, Packer, key_of_name
 from wallaroo_reference.isolated.copies import packed, thaw
+from wallaroo_reference.isolated.places import FrozenEntity, Place, places
 from wallaroo_reference.isolated.walk import Context, RunIsOver, Walk
 from wallaroo_reference.isolated.watermarks import FOREVER
-from wallaroo_reference.kept import Cells, Moment, Packer, key_of_name
-from wallaroo_reference.places import FrozenEntity, Place, places
+from wallaroo_reference.user_calls import call_user_code
 
 
 class Interpreter(Walk):
@@ -63,7 +63,7 @@ class Interpreter(Walk):
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         thorough: look for findings at every call, not at a sample of them.
-        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
+        keeps: note what changes, for checkpoints (`wallaroo_reference.cells`).
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class Interpreter(Walk):
             for entity in store.entities.values()
         ]
 
-    # -- checkpoints: see `wallaroo_reference.kept` ----------------------------------------------
+    # -- checkpoints: see `wallaroo_reference.cells` ----------------------------------------------
 
     def cells(self) -> list[Cells]:
         """Return the stores, and the windows of each step."""

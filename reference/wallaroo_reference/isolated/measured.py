@@ -12,19 +12,19 @@ from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
 from wallaroo.trace import Lineage
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.places import FrozenEntity, Place
 from wallaroo_reference.isolated.windows import Firing, WindowStep
-from wallaroo_reference.places import FrozenEntity, Place
 
 
 class MeasuredInterpreter(Interpreter):
-    """See `Interpreter`.
+    """The interpreter of a measured application.
 
     Args:
         probes: measures the application that it runs.
         partitions: number of partitions, for the entities' partition numbers (route-4).
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         follower: follows records of the measured application; `None`: none are followed.
-        keeps: note what changes, for checkpoints (`wallaroo_reference.kept`).
+        keeps: note what changes, for checkpoints (`wallaroo_reference.cells`).
     """
 
     def __init__(

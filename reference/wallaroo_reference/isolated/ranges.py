@@ -10,11 +10,11 @@ from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.windows import LateDataPolicy, RangeWindows
-from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.cells import PANE, identity_of, key_of_name, name_of
 from wallaroo_reference.isolated.copies import packed
 from wallaroo_reference.isolated.watermarks import FOREVER, NEVER
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
-from wallaroo_reference.kept import PANE, identity_of, key_of_name, name_of
+from wallaroo_reference.timers import Timers
 
 _ABSENT = object()
 
@@ -39,7 +39,7 @@ class RangeStep(WindowStep):
         self._pane = windows.pane
         self._keys: dict[Hashable, _Panes] = {}
         self._count = 0  # panes, of all keys
-        self._calendar = Calendar(self._next_end)
+        self._timers = Timers(self._next_end)
 
     @override
     def take(self, arrival: Arrival) -> Firing | None:
@@ -62,7 +62,7 @@ class RangeStep(WindowStep):
             panes.parts[pane] = part
             self._count += 1
             panes.earliest = min(panes.earliest, earliest)
-            self._calendar.note(arrival.known)
+            self._timers.note(arrival.known)
         self.touch((pane, arrival.known))
         self.partly_late += partly
         return None
@@ -70,10 +70,10 @@ class RangeStep(WindowStep):
     @override
     def due(self, now: int) -> Iterator[Firing]:
         windows = self._windows
-        while (end := self._calendar.first()) is not None:
+        while (end := self._timers.first()) is not None:
             if self.watermark < end + windows.delay:
                 return
-            for known in self._calendar.take(end, self._encoded):
+            for known in self._timers.take(end, self._encoded):
                 panes = self._keys[known]
                 number = panes.earliest
                 parts = self._parts(panes, number)
@@ -82,7 +82,7 @@ class RangeStep(WindowStep):
 
     @override
     def next_due(self) -> int | None:
-        end = self._calendar.first()
+        end = self._timers.first()
         return None if end is None else end + self._windows.delay
 
     @override
@@ -110,11 +110,11 @@ class RangeStep(WindowStep):
     def named(self, known: Any) -> bytes:
         return PANE.pack(known[0]) + name_of(known[1])
 
-    def go_on(self) -> None:
-        """See `WindowStep.go_on`: between two records, what is due has fired."""
+    @override
+    def go_on(self) -> None:  # between two records: what is due has fired
         for known, panes in self._keys.items():
             panes.earliest = max(self._first_with(min(panes.parts)), self._first_open())
-            self._calendar.note(known)
+            self._timers.note(known)
 
     def _form(self, known: Any) -> Any:
         panes = self._keys.get(known[1])
@@ -163,7 +163,7 @@ class RangeStep(WindowStep):
             self.touch((pane, known))
         if panes.parts:
             panes.earliest = max(panes.earliest, self._first_with(min(panes.parts)))
-            self._calendar.note(known)
+            self._timers.note(known)
         else:
             del self._keys[known]  # window-10
 

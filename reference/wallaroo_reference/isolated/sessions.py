@@ -10,10 +10,10 @@ from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.windows import SessionWindows
-from wallaroo_reference.calendar import Calendar
+from wallaroo_reference.cells import identity_of, key_of_name
 from wallaroo_reference.isolated.copies import packed
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
-from wallaroo_reference.kept import identity_of, key_of_name
+from wallaroo_reference.timers import Timers
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class SessionStep(WindowStep):
         super().__init__(operation, freeze)
         self._windows = windows
         self._keys: dict[Hashable, _Sessions] = {}
-        self._calendar = Calendar(self._next_end)
+        self._timers = Timers(self._next_end)
 
     @override
     def take(self, arrival: Arrival) -> Firing | None:
@@ -58,28 +58,28 @@ class SessionStep(WindowStep):
         known.sessions = [one for one in known.sessions if one not in meeting]
         known.sessions.append(merged)
         known.sessions.sort(key=lambda one: one.first)
-        self._calendar.note(arrival.known)
+        self._timers.note(arrival.known)
         self.touch(arrival.known)
         return None
 
     @override
     def due(self, now: int) -> Iterator[Firing]:
-        while (end := self._calendar.first()) is not None:
+        while (end := self._timers.first()) is not None:
             if self.watermark < end + self._windows.delay:
                 return
-            for identity in self._calendar.take(end, self._encoded):
+            for identity in self._timers.take(end, self._encoded):
                 known = self._keys[identity]
                 session = known.sessions.pop(0)
                 self.touch(identity)
                 if known.sessions:
-                    self._calendar.note(identity)
+                    self._timers.note(identity)
                 else:
                     del self._keys[identity]  # window-10
                 yield self._firing(known.key, session)
 
     @override
     def next_due(self) -> int | None:
-        end = self._calendar.first()
+        end = self._timers.first()
         return None if end is None else end + self._windows.delay
 
     @override
@@ -99,7 +99,7 @@ class SessionStep(WindowStep):
     @override
     def go_on(self) -> None:
         for known in self._keys:
-            self._calendar.note(known)
+            self._timers.note(known)
 
     def _form(self, known: Any) -> Any:
         kept = self._keys.get(known)

@@ -24,15 +24,18 @@ from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter, Ended, Lineage
-from wallaroo_reference.dead_letter import dead_letter_from
-from wallaroo_reference.isolated.calls import call_user_code
+from wallaroo.windows import RangeWindows, SessionWindows
+from wallaroo_reference.entities import Store
 from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
+from wallaroo_reference.isolated.counts import CountStep
 from wallaroo_reference.isolated.findings import Observer
+from wallaroo_reference.isolated.places import FrozenEntity, Place
+from wallaroo_reference.isolated.ranges import RangeStep
+from wallaroo_reference.isolated.sessions import SessionStep
 from wallaroo_reference.isolated.watermarks import Watermarks
-from wallaroo_reference.isolated.window_steps import window_step
-from wallaroo_reference.isolated.windows import Arrival, Firing, WindowStep
+from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
 from wallaroo_reference.meter import Meter, TooMuchOutputError
-from wallaroo_reference.places import FrozenEntity, Place, Store
+from wallaroo_reference.user_calls import call_user_code, dead_letter_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Walk:
         for index in application.window_steps:
             operation = made[index].operation
             assert isinstance(operation, Windowed)
-            step = window_step(operation, self._freeze)
+            step = _window_step(operation, self._freeze)
             self._windows[made[index]] = (step, dict(application.ways[index]))
         self._source: str | None = None  # of the record that is processed
         self._payload: bytes | None = None  # of the frame that is processed
@@ -355,3 +358,13 @@ class Walk:
         sink = None if place.sink is None else place.sink[1]
         self.ended = Ended(kind, place.pipeline, place.step, lineage, error_type, sink)
         raise RunIsOver
+
+
+def _window_step(operation: Windowed, freeze: Freeze) -> WindowStep:
+    """Return the windows of a step, none of them open yet."""
+    windows = operation.windows
+    if isinstance(windows, RangeWindows):
+        return RangeStep(operation, windows, freeze)
+    if isinstance(windows, SessionWindows):
+        return SessionStep(operation, windows, freeze)
+    return CountStep(operation, windows, freeze)

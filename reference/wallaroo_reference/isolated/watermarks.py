@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from wallaroo.topology import Application, Source
-from wallaroo_reference.kept import Moment, SourceMoment
+from wallaroo_reference.cells import Moment, SourceMoment
 
 Watermark: TypeAlias = float
 """An `int` of nanoseconds, `NEVER` or `FOREVER`."""

@@ -19,10 +19,10 @@ from wallaroo.keys import Key
 from wallaroo.operations import Windowed
 from wallaroo.trace import Reason
 from wallaroo.windows import LateDataPolicy
-from wallaroo_reference.isolated.calls import call_user_code
+from wallaroo_reference.cells import WindowCells
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.watermarks import NEVER, Watermark
-from wallaroo_reference.kept import WindowCells
+from wallaroo_reference.user_calls import call_user_code
 
 Freeze = Callable[[Any], Any]
 
@@ -83,7 +83,7 @@ class WindowStep(WindowCells):
         watermark: the step's watermark as of its last turn.
         dropped: late messages that the policy `drop` has dropped.
         partly_late: messages for which some windows had fired and others not.
-        changed: see `wallaroo_reference.kept.Cells`.
+        changed: see `wallaroo_reference.cells.Cells`.
     """
 
     def __init__(self, operation: Windowed, freeze: Freeze) -> None:
@@ -146,7 +146,7 @@ class WindowStep(WindowCells):
             accumulator = accumulator if result is None else result
         return accumulator
 
-    # -- for checkpoints: see `wallaroo_reference.kept.Cells` ------------------------------------
+    # -- for checkpoints: see `wallaroo_reference.cells.Cells` ------------------------------------
 
     def keep(self, loads: Callable[[bytes], Any]) -> None:
         """Begin to note what changes; `loads` returns the accumulator of some bytes."""

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from wallaroo.errors import WallarooError
+from wallaroo.overriding import override
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter, sorted_entities, sorted_windows
@@ -21,20 +22,22 @@ from wallaroo_reference.replay.feeding import feed
 _AT_ONCE = 64  # frames that are fed before what came out is taken
 
 
-class ResultWriter(Protocol):
-    """Writes what comes out of a rerun.
+class ResultWriter:
+    """Writes what comes out of a rerun; a subclass writes outputs, dead letters, or both.
 
     Attributes:
         each: it wants to be called after each record.
     """
 
-    each: bool
+    each = False
 
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
         """Take outputs of a sink, numbered from `first`; `record` made them, if it wants `each`."""
+        return
 
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
         """Take dead letters, numbered from `first`."""
+        return
 
 
 class Rerun:
@@ -113,7 +116,7 @@ class Rerun:
         letters.clear()
 
 
-class Lines:
+class Lines(ResultWriter):
     """Outputs as lines on a stream; one that does not end in a newline gets one.
 
     Args:
@@ -121,32 +124,25 @@ class Lines:
         only: the sink whose outputs are wanted; `None`: those of all.
     """
 
-    each = False
-
     def __init__(self, stream: IO[bytes], only: SinkId | None) -> None:
         self._stream = stream
         self._only = only
 
+    @override
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `ResultWriter`."""
         if self._only in (None, sink):
             write = self._stream.write
             for output in outputs:
                 write(output if output.endswith(b"\n") else output + b"\n")
 
-    def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `ResultWriter`."""
 
-
-class Files:
+class Files(ResultWriter):
     """The bytes that each sink's peer would get, in a file for each sink. `close` it.
 
     Args:
         directory: it is made if it is missing; files in it are replaced.
         sinks: the sinks.
     """
-
-    each = False
 
     def __init__(self, directory: Path, sinks: Sequence[SinkId]) -> None:
         if len({file_name(sink) for sink in sinks}) < len(sinks):
@@ -158,37 +154,29 @@ class Files:
             }
             self.close = up.pop_all().close
 
+    @override
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `ResultWriter`."""
         self._files[sink].write(b"".join(outputs))
 
-    def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `ResultWriter`."""
 
-
-class LetterFile:
+class LetterFile(ResultWriter):
     """Dead letters as lines of JSON, as ``wallaroo run --dead-letters`` writes them. `close` it.
 
     Args:
         path: the file, which is replaced.
     """
 
-    each = False
-
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", encoding="ascii")
         self.close = self._file.close
 
-    def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `ResultWriter`."""
-
+    @override
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `ResultWriter`."""
         for letter in letters:
             print(json.dumps(letter.to_json()), file=self._file)
 
 
-class JSONLines:
+class JSONLines(ResultWriter):
     """Everything as lines of JSON, in the order in which it came.
 
     Args:
@@ -200,15 +188,15 @@ class JSONLines:
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
+    @override
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
-        """See `ResultWriter`."""
         for number, output in enumerate(outputs, first):
             data = base64.b64encode(output).decode("ascii")
             form = {"sink": f"{sink[0]}/{sink[1]}", "number": number, "record": record}
             self.line({"output": {**form, "data": data}})
 
+    @override
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:
-        """See `ResultWriter`."""
         for number, letter in enumerate(letters, first):
             self.line({"dead_letter": {"number": number, **letter.to_json()}})
 

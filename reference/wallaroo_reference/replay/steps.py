@@ -3,6 +3,10 @@
 `Watched` is the interpreter: it processes messages in the same way, and notes each step. Each step
 knows the step before it, so an output can be followed back to its record. Values are noted frozen,
 as the interpreter keeps them anyway, and thawed only when they are shown; so watching costs little.
+
+A window step freezes an accumulator after each message, and after sessions merge. A frozen
+accumulator here also knows the accumulators that it was made from and the message that was put in.
+So the messages of a window are exactly those that its accumulators have met, whatever its kind.
 """
 
 from __future__ import annotations
@@ -10,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Windowed
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application, SinkId
-from wallaroo.trace import Lineage
+from wallaroo.trace import Lineage, lineage_order
+from wallaroo_reference.isolated.copies import Frozen, packed, thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.places import FrozenEntity, Place
 from wallaroo_reference.isolated.windows import Firing, WindowStep
-from wallaroo_reference.places import FrozenEntity, Place
-from wallaroo_reference.replay.panes import Panes, Put
 
 What: TypeAlias = Literal[
     "frame", "value", "tick", "end", "computation", "state computation", "key", "collect", "merge",
@@ -32,6 +36,20 @@ What: TypeAlias = Literal[
 
 ABSENT = object()
 """Stands for a value that does not exist."""
+
+
+class Put(NamedTuple):
+    """A message that was put into a window.
+
+    Args:
+        lineage: its lineage.
+        time: its event time.
+        message: the message, frozen.
+    """
+
+    lineage: Lineage
+    time: int
+    message: Any
 
 
 @dataclass(slots=True, eq=False)
@@ -253,3 +271,86 @@ _PASSED: dict[type, What] = {Collect: "collect", Merge: "merge", Branch: "branch
 
 def _ignore(*_: object) -> None:
     """Do nothing."""
+
+
+# -- accumulators that know what is in them --------------------------------------------------------
+
+
+class Panes:
+    """Freezes the accumulators of window steps, and knows what is in them.
+
+    Args:
+        freeze: freezes a value.
+    """
+
+    def __init__(self, freeze: Callable[[Any], Any]) -> None:
+        self._freeze = freeze
+        self._put: Put | None = None  # the message that is being put in
+        self._in_none = False  # whether no accumulator has met it yet
+        self.thawed: list[_Pane] = []
+
+    @contextmanager
+    def putting(self, put: Put | None) -> Iterator[None]:
+        """Inside the block, what is frozen is an accumulator that has met this message.
+
+        Args:
+            put: the message; `None`: what is frozen is not an accumulator, but what a window gives.
+        """
+        before = self._put
+        self._put, self._in_none = put, True
+        self.thawed.clear()
+        try:
+            yield
+        finally:
+            self._put = before
+            self.thawed.clear()
+
+    def freeze(self, value: Any) -> Any:
+        """Return a value frozen; an accumulator with what is in it."""
+        frozen = self._freeze(value)
+        if self._put is None:
+            return frozen
+        pane = _Pane(self, frozen, tuple(self.thawed), self._put if self._in_none else None)
+        self._in_none = False
+        self.thawed.clear()
+        return pane
+
+    @property
+    def watching(self) -> bool:
+        """Whether a message is being put in."""
+        return self._put is not None
+
+    def puts(self, parts: Sequence[Any]) -> list[Put]:
+        """Return the messages in accumulators, in order of lineage."""
+        found: list[Put] = []
+        todo = [part for part in parts if isinstance(part, _Pane)]
+        while todo:
+            pane = todo.pop()
+            if pane.put is not None:
+                found.append(pane.put)
+            todo.extend(pane.made_of)
+        return sorted(found, key=lambda put: lineage_order(put.lineage))
+
+
+class _Pane(Frozen):
+    """A frozen accumulator that knows what is in it."""
+
+    __slots__ = ("_panes", "inner", "made_of", "put")
+
+    def __init__(
+        self, panes: Panes, inner: Any, made_of: tuple[_Pane, ...], put: Put | None
+    ) -> None:
+        self._panes = panes
+        self.inner = inner
+        self.made_of = made_of
+        self.put = put
+
+    def thaw(self) -> Any:
+        """Return a copy of the accumulator."""
+        if self._panes.watching:
+            self._panes.thawed.append(self)
+        return thaw(self.inner)
+
+    def packed(self) -> bytes:
+        """Return the accumulator as bytes."""
+        return packed(self.inner)

@@ -25,10 +25,10 @@ from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.threads import JobThread
+from wallaroo_reference.cells import Moment
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, PackError, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import Recovery
-from wallaroo_reference.kept import Moment
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.feeder import Feeder
 from wallaroo_reference.serving.outbox import Outbox

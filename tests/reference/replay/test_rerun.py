@@ -8,7 +8,7 @@ import os
 
 import pytest
 from recorded import VOTES, called, lines_of, record, voted
-from wallaroo_reference.replay.rerunning import Rerun
+from wallaroo_reference.replay.rerunning import Rerun, ResultWriter
 
 from wallaroo import testing
 from wallaroo.loading import load_application
@@ -241,15 +241,10 @@ def test_a_long_log_is_read_as_it_is_run(tmp_path, capfd):
     application = load_application(app, placeholders=True)
     most = 0
 
-    class Watch:
-        each = False
-
+    class Watch(ResultWriter):
         def outputs(self, record, sink, first, some):
             nonlocal most
             most = max(most, len(some))
-
-        def letters(self, first, some):
-            pass
 
     one = Rerun(application, RecordedLog(tmp_path / "r"), until=3000, on_error="skip")
     one.run([Watch()], lambda: None)

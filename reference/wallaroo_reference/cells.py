@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import pickle
 import struct
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from wallaroo.keys import Key, decode_key, encode_key, identity
+from wallaroo.overriding import override
 from wallaroo.topology import Codec
 
 Kind: TypeAlias = Literal["partition", "panes", "windows"]
@@ -52,9 +53,11 @@ class Cells(Protocol):
     name: str
     changed: dict[Any, Any]
 
+    @abstractmethod
     def count(self) -> int:
         """Return the number of cells there are now."""
 
+    @abstractmethod
     def identities(self) -> list[Any]:
         """Return the identities of all cells there are now."""
 
@@ -75,11 +78,10 @@ class Cells(Protocol):
         """
 
 
-class WindowCells(ABC):
-    """The cells of a window step: what both machines write alike; see `Cells`."""
+class WindowCells(Cells):
+    """The cells of a window step: what both machines write alike."""
 
     kind: Kind = "windows"
-    name: str
 
     def __init__(self) -> None:
         self.changed: dict[Any, Any] = {}
@@ -90,25 +92,17 @@ class WindowCells(ABC):
         if self._keeps:
             self.changed[cell] = None
 
-    @abstractmethod
-    def count(self) -> int:
-        """Return the number of cells."""
-
-    @abstractmethod
-    def identities(self) -> list[Any]:
-        """Return the identities of all cells there are."""
-
+    @override
     def named(self, known: Any) -> bytes:
-        """See `Cells.named`."""
         return name_of(known)
 
+    @override
     def packed(self, known: Any) -> bytes | None:
-        """See `Cells.packed`."""
         form = self._form(known)
         return None if form is None else pickle.dumps(form, PROTOCOL)
 
+    @override
     def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
-        """Put in cells that were packed; raises as `Cells.unpack`."""
         for name, value in cells:
             try:
                 self._make(name, pickle.loads(value))  # noqa: S301 - from the owner's directory

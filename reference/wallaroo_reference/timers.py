@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Hashable
 
 
-class Calendar:
+class Timers:
     """Times, and the keys that wait for each.
 
     A key's time may become later without a call here; the key is then found at its later time. When
