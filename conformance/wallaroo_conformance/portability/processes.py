@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.trace import InputLog
+from wallaroo_conformance.pipe.process import DiedError, LineProcess, SilentError
 from wallaroo_conformance.portability.worker import log_to_json
 
 NOON = 1_700_000_000.0  # what the clock shows
@@ -91,49 +87,28 @@ class _Parent:
 
     def __init__(self, hash_seed: int) -> None:
         # What the application prints goes to a file: a pipe that nobody reads would fill up.
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
-        self._process = subprocess.Popen(
+        self._printed = tempfile.NamedTemporaryFile()  # noqa: SIM115 - closed by end()
+        self._process = LineProcess(
             [sys.executable, "-m", "wallaroo_conformance.portability.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._printed,
-            env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-            start_new_session=True,  # so that its child ends with it, whatever the child does
+            self._printed,
+            {**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         )
 
     def ask(self, request: dict[str, Any]) -> list[Answer] | str:
         """Return the answers of a child to one request, or why there are none."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._printed.truncate(0)
-        self._printed.seek(0)
-        overdue = threading.Timer(_TIMEOUT, self._kill)
-        overdue.start()
-        began = time.monotonic()
+        self._process.send(json.dumps(request).encode() + b"\n")
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
-        except BrokenPipeError:
-            line = b""
-        finally:
-            overdue.cancel()
-        answer = json.loads(line) if line.endswith(b"\n") else None  # only the worker can write it
-        if answer is None:
-            if time.monotonic() - began >= _TIMEOUT:
-                return f"it has not answered within {_TIMEOUT:g} s"
-            self._printed.seek(0)
-            lines = self._printed.read().decode(errors="replace").strip().splitlines()
-            return lines[-1] if lines else "it said nothing"
-        found: list[Answer] = answer
-        return found
+            answer: list[Answer] | None = json.loads(self._process.line(_TIMEOUT))
+        except SilentError:
+            return f"it has not answered within {_TIMEOUT:g} s"
+        except DiedError as died:
+            return str(died)
+        if answer is not None:
+            return answer
+        lines = self._process.tail().strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
 
     def end(self) -> None:
         """End the process and its child."""
-        self._kill()
-        self._process.communicate()
+        self._process.kill()
         self._printed.close()
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)

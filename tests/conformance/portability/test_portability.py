@@ -25,6 +25,7 @@ def frame(payload: bytes) -> bytes:
 
 
 PLANTED = Path(__file__).parent / "planted"
+WORDS = PLANTED / "words.py"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
@@ -36,32 +37,30 @@ def words(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("app", "kind"),
+    ("fault", "kind"),
     [
         ("clock", "clock"),
         ("chance", "random"),
         ("address", "random"),
-        ("hash_order", "hash order"),
-        ("process_state", "process-wide state"),
+        ("hash order", "hash order"),
+        ("process", "process-wide state"),
         ("unflagged", "unflagged-mutation"),
         ("shared", "shared-message"),
         ("unpicklable", "unportable"),
+        ("none", None),
     ],
 )
-def test_a_planted_fault_is_caught(app: str, kind: str, words: Path, tmp_path: Path) -> None:
+def test_a_planted_fault_is_caught(
+    fault: str, kind: str | None, words: Path, tmp_path: Path
+) -> None:
     found = tmp_path / "found.json"
-    path = str(PLANTED / f"{app}.py")
-    assert main(["conform", "--app", path, "--lines", str(words), "--json", str(found)]) == BROKEN
+    options = ["--lines", str(words), "--json", str(found), "--fault", fault]
+    assert main(["conform", "--app", str(WORDS), *options]) == (KEPT if kind is None else BROKEN)
     findings = json.loads(found.read_text())["findings"]
-    assert [finding["kind"] for finding in findings] == [kind]
-    assert findings[0]["step"] == "tally"
-    assert findings[0]["key"] == "'b'"
-    assert findings[0]["input"] == [["words", "b"]]
-
-
-def test_an_application_without_a_fault_comes_out_clean(words: Path) -> None:
-    path = str(PLANTED / "clean.py")
-    assert main(["conform", "--app", path, "--lines", str(words)]) == KEPT
+    assert [finding["kind"] for finding in findings] == [kind] * (kind is not None)
+    for finding in findings:
+        assert (finding["step"], finding["key"]) == ("tally", "'b'")
+        assert finding["input"] == [["words", "b"]]
 
 
 ORDERS = str(PLANTED / "orders.py")
@@ -142,7 +141,7 @@ def test_a_strategy_of_something_else_is_refused(
     returned: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app = tmp_path / "app.py"
-    clean = (PLANTED / "clean.py").read_text()
+    clean = WORDS.read_text()
     app.write_text(f"{clean}\n\ndef wallaroo_payloads():\n    return {returned}\n")
     assert main(["conform", "--app", str(app)]) == INCOMPLETE
     assert said in capsys.readouterr().err
@@ -197,7 +196,7 @@ def test_an_application_that_ends_its_process_is_no_verdict(
     end: str, words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app = tmp_path / "app.py"
-    clean = (PLANTED / "clean.py").read_text()
+    clean = WORDS.read_text()
     app.write_text(f"{clean}\n\nimport os, sys\nif os.getpid() != {os.getpid()}:\n    {end}\n")
     assert main(["conform", "--app", str(app), "--lines", str(words)]) == INCOMPLETE
     assert "cannot be run" in capsys.readouterr().err
@@ -207,7 +206,7 @@ def test_an_application_that_uses_standard_streams_and_the_end_of_its_process_co
     words: Path, tmp_path: Path
 ) -> None:
     app = tmp_path / "app.py"
-    clean = (PLANTED / "clean.py").read_text()
+    clean = WORDS.read_text()
     app.write_text(
         f"{clean}\n\nimport atexit, os, sys\nif os.getpid() != {os.getpid()}:\n"
         "    assert sys.stdin.read() == ''\n    os.write(1, b'5\\n')\n"
@@ -219,4 +218,4 @@ def test_an_application_that_uses_standard_streams_and_the_end_of_its_process_co
 def test_an_application_that_cannot_be_run_is_no_verdict(words: Path, tmp_path: Path) -> None:
     missing = str(tmp_path / "nowhere.py")
     assert main(["conform", "--app", missing, "--lines", str(words)]) == INCOMPLETE
-    assert main(["conform", "--app", str(PLANTED / "clean.py")]) == INCOMPLETE
+    assert main(["conform", "--app", str(WORDS)]) == INCOMPLETE
