@@ -30,7 +30,7 @@ from wallaroo_spark.wire.lineages import Order, numbering
 from wallaroo_spark.wire.outbox import Finished
 from wallaroo_spark.worker.plan import Plan
 from wallaroo_spark.worker.states import entity_of
-from wallaroo_spark.worker.stored import Form
+from wallaroo_spark.worker.stored import Form, unpacked
 from wallaroo_spark.worker.window_step import open_windows
 
 SMALL = {"segment_bytes": 64}
@@ -110,6 +110,7 @@ def trace_of(
     last = len(case.records) - 1 if end is None else end.lineage[0]
     now = case.records[last].at if case.records else 0
     found = []
+    form = Form(case.application)
     windows: list[OpenWindow] = []
     for address, entity, structure, state in entities:
         component = plan.components[address.component]
@@ -117,9 +118,8 @@ def trace_of(
         if isinstance(member, int):
             windows += open_windows(case.application, member, encoded, state)
             continue
-        form = Form(case.application, component)
         expire_after = case.application.partition[member].expire_after
-        if expire_after is not None and now - form.visited(state) >= expire_after:
+        if expire_after is not None and now - unpacked(state).visited >= expire_after:
             continue  # gone, though no message of its key has come to find that out (key-4)
         number = encoded_partition_number(encoded, case.partitions or 1)
         load = partial(form.state, state)
@@ -137,7 +137,7 @@ def trace_of(
             numbered,
         ),
         entities=sorted_entities(found),
-        ended=None if end is None else ended_of(end, numbered),
+        ended=None if end is None else ended_of(case.application, end, numbered),
         windows=sorted_windows(windows),
         late=dict(finished.late),
     )

@@ -62,9 +62,8 @@ class CallMonitor:
     def _note(self, report: dict[str, Any]) -> None:
         call = report["call"]
         if call is not None:
-            lineage, node, sink, pipeline, step = call
-            order = tuple([_with_key(item) for item in lineage]), node, sink
-            call = End(order, "exit", pipeline, step, None)
+            lineage, node, sink = call
+            call = End((tuple([_with_key(item) for item in lineage]), node, sink), "exit")
         self._calls[report["worker"]] = call
 
 

@@ -145,15 +145,15 @@ class Delivery:
         if not self._loop.run(unless(lambda: self.abandoned, self._edges.drain())):
             raise RunEndedError("a sink did not take its outputs before the stop was given up")
         if end is not None:
-            ended = ended_of(end, numbered)
-            where = f"step {end.step!r}" if end.step else ended.where
+            ended = ended_of(self._application, end, numbered)
+            where = f"step {ended.step!r}" if ended.step else ended.where
             message = ".".join(map(str, ended.lineage))
             cause = (
                 "a dead letter (--on-error stop)"
                 if end.kind == "on-error"
                 else f"{end.error_type or 'the death of the worker process'} in user code"
             )
-            self.ended = f"{cause} at {where} of pipeline {end.pipeline!r}, message {message}"
+            self.ended = f"{cause} at {where} of pipeline {ended.pipeline!r}, message {message}"
             raise RunEndedError(self.ended)
         self._entities.update(report.counts)
         self._held.update(report.held)

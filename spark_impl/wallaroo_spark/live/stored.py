@@ -10,7 +10,6 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +37,7 @@ from wallaroo_spark.plans.states import levels_in, store_segments, stored_segmen
 from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
 from wallaroo_spark.worker.states import entity_of
-from wallaroo_spark.worker.stored import Stored, rewrapped, unwrapped
+from wallaroo_spark.worker.stored import Stored, unpacked
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -87,7 +86,7 @@ class StoredOnSpark:
                     one.partition,
                     decode_key(one.name),
                     encoded_partition_number(one.name, number),
-                    structure_of(one.state.blob),
+                    structure_of(one.state.state),
                 )
                 for one in self._found()
             ]
@@ -132,8 +131,9 @@ class StoredOnSpark:
                 member, key = entity_of(layout.members[address.component], name)
                 new = blob
                 if isinstance(member, str):
-                    of = partial(changed, change, member, decode_key(key), coded=identity.coded)
-                    new = rewrapped(blob, of)
+                    entity, coded = unpacked(blob), identity.coded
+                    state = changed(change, member, decode_key(key), entity.state, coded=coded)
+                    new = entity._replace(state=state).packed()
                     count += 1
                 holders[address].put(name, new)
             for holder in holders.values():
@@ -162,7 +162,7 @@ class StoredOnSpark:
         for _, address, name, blob in self._stored():
             member, key = entity_of(layout.members[address.component], name)
             if isinstance(member, str):
-                found.append(_Found(member, key, unwrapped(blob)))
+                found.append(_Found(member, key, unpacked(blob)))
         now = max([one.state.visited for one in found], default=0)
         for one in found:
             expire_after = layout.expire_after.get(one.partition)

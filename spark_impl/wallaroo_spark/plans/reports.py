@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypedDict, cast
 
 import wallaroo.trace
 from wallaroo.keys import decode_key
-from wallaroo.topology import Application, Sink, SinkId
+from wallaroo.topology import Application, Sink, SinkId, Step
 from wallaroo.trace import DeadLetter, Ended, Reason
 from wallaroo_spark.wire.lineages import NO_SINK, Lineage, Order, order_of
 from wallaroo_spark.wire.outbox import End, Finished, Letter, Outputs, outputs_in_order
 
 Numbered: TypeAlias = Callable[[Lineage], wallaroo.trace.Lineage]
 """See `wallaroo_spark.wire.lineages.numbering`."""
+
+
+class _Where(TypedDict):
+    pipeline: str
+    step: str | None
 
 
 def first_end(finished: Finished) -> End | None:
@@ -61,8 +66,7 @@ def dead_letters_of(
             DeadLetter(
                 lineage=numbered(letter.lineage),
                 source=records[letter.lineage[0]][0],
-                pipeline=letter.pipeline,
-                step=letter.step,
+                **_where(application, letter.node),
                 position=application.position(application.nodes[letter.node]),
                 sink=None if letter.sink == NO_SINK else letter.sink,
                 key=None if letter.key is None else decode_key(letter.key),
@@ -78,11 +82,22 @@ def dead_letters_of(
     )
 
 
-def ended_of(end: End, numbered: Numbered) -> Ended:
+def ended_of(application: Application, end: End, numbered: Numbered) -> Ended:
     """Return an end in the form that a trace has; `numbered` as in `dead_letters_of`."""
-    kind = cast("Literal['on-error', 'exit']", end.kind)
-    index = None if end.order[2] == NO_SINK else end.order[2]
-    return Ended(kind, end.pipeline, end.step, numbered(end.lineage), end.error_type, index)
+    _, node, sink = end.order
+    return Ended(
+        cast("Literal['on-error', 'exit']", end.kind),
+        **_where(application, node),
+        lineage=numbered(end.lineage),
+        error_type=end.error_type,
+        sink=None if sink == NO_SINK else sink,
+    )
+
+
+def _where(application: Application, index: int) -> _Where:
+    """Return the pipeline of a node, and its name if it is a step."""
+    node = application.nodes[index]
+    return {"pipeline": node.pipeline, "step": node.name if isinstance(node, Step) else None}
 
 
 def _order_of_letter(letter: Letter) -> Order:

@@ -183,7 +183,7 @@ def _outputs(node: int, widths: _Widths, items: Iterable[Any], outputs: list[byt
 
 
 class Letter(NamedTuple):
-    """A dead letter without its record's source and payload, which the driver adds.
+    """A dead letter as a worker knows it; the driver adds what it knows of the node and the record.
 
     `given`: it has no payload, since a window gave the message.
     """
@@ -192,8 +192,6 @@ class Letter(NamedTuple):
     node: int
     sink: int
     given: bool
-    pipeline: str
-    step: str | None
     key: bytes | None
     reason: str
     error_type: str | None
@@ -207,13 +205,17 @@ class Letter(NamedTuple):
 
 
 class End(NamedTuple):
-    """A call at which the run ends (dead-3, dead-4)."""
+    """A call at which the run ends (dead-3, dead-4).
+
+    Args:
+        order: the call's.
+        kind: ``on-error`` or ``exit``.
+        error_type: the class name of what user code raised; `None` if it raised nothing.
+    """
 
     order: Order
     kind: str
-    pipeline: str
-    step: str | None
-    error_type: str | None
+    error_type: str | None = None
 
     @property
     def lineage(self) -> Lineage:

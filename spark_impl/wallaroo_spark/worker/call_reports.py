@@ -30,15 +30,15 @@ class CallReporter:
         self._monitor = monitor
         self._worker = f"{socket.gethostname()}/{os.getpid()}"
 
-    def begins(self, order: Order, pipeline: str, step: str | None) -> None:
+    def begins(self, order: Order) -> None:
         """Report that a call begins."""
-        self._send([*order, pipeline, step])
+        self._send(order)
 
     def ends(self) -> None:
         """Report that it has ended."""
         self._send(None)
 
-    def _send(self, call: list[object] | None) -> None:
+    def _send(self, call: Order | None) -> None:
         message = json.dumps({"worker": self._worker, "call": call}, default=bytes.hex).encode()
         # A new socket for each report: such batches are rare, and no socket stays open.
         with contextlib.suppress(OSError), socket.socket(type=socket.SOCK_DGRAM) as sender:
@@ -60,7 +60,7 @@ class CallFollower:
         self._sequence = sequence
         self._visit: Visit | None = None
 
-    def begins(self, order: Order, _pipeline: str, _step: str | None) -> None:
+    def begins(self, order: Order) -> None:
         """Note that a call begins."""
         lineage, node = order[0][:-1], order[1]
         if lineage[0] == self._sequence:

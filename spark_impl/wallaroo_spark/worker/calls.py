@@ -123,8 +123,7 @@ class Calls:
             return call
 
         def reported(*given: Any) -> Any:
-            order = order_of(self.lineage, place.node, place.sink)
-            reporter.begins(order, place.pipeline, place.step)
+            reporter.begins(order_of(self.lineage, place.node, place.sink))
             try:
                 return call(*given)
             finally:
@@ -153,19 +152,17 @@ class Calls:
             dead = cast(DeadLetterError, error)
         else:
             dead = raised_by_user_code(error, reason, "wallaroo_spark")
-        where = (place.pipeline, place.step)
         if dead.reason is None:
-            self._ends(at, *where, dead.error_type)
+            self._ends(End(at, "exit", dead.error_type))
         given = self.context is not None and self.context.given
         letter = Letter(
-            *(lineage, place.node, place.sink, given, *where, key),
+            *(lineage, place.node, place.sink, given, key),
             *(dead.reason.value, dead.error_type, dead.error, dead.failure),
         )
         self.outbox.finished.letters.append(letter)
         if self._stop_on_error:
-            self._ends(at, *where, None)
+            self._ends(End(at, "on-error"))
 
-    def _ends(self, at: Order, pipeline: str, step: str | None, error_type: str | None) -> NoReturn:
-        kind = "on-error" if error_type is None else "exit"
-        self.outbox.finished.ends.append(End(at, kind, pipeline, step, error_type))
+    def _ends(self, end: End) -> NoReturn:
+        self.outbox.finished.ends.append(end)
         raise RunEnded

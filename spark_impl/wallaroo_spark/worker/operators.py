@@ -43,7 +43,7 @@ from wallaroo_spark.worker.program import program_for, program_of
 from wallaroo_spark.worker.replay import replay
 from wallaroo_spark.worker.segments import Entities, Map, stored
 from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, States, TrustingStates
-from wallaroo_spark.worker.stored import Form, Stored
+from wallaroo_spark.worker.stored import Form, unpacked
 
 _FIRST_TASKS = 4
 
@@ -169,9 +169,8 @@ def list_entities(shard: int, store: Map) -> Row:
     """Return a report of all the entities that a shard holds."""
     listed = []
     for address, entity, state in stored(store):
-        value = pickle.loads(state)  # noqa: S301 - bytes the states made
-        if isinstance(value, Stored):  # one with a codec cannot be read here
-            value = None if value.coded else pickle.loads(value.blob)  # noqa: S301 - ours too
+        found = unpacked(state)  # one with a codec cannot be read here; nor can windows
+        value = None if found.coded else pickle.loads(found.state)  # noqa: S301 - bytes the states made
         listed.append((address, entity, structure_or_kind(value), state))
     return Row(shard, FINISHED, pack(Report(entities=listed)))
 
@@ -187,7 +186,7 @@ def _run_address(
     """Return the outbox, and the number of entities now; for a component with windows, `Held`."""
     program = program_for(case)
     component = program.plan.components[address.component]
-    form = Form(program.application, component)
+    form = Form(program.application)
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
         noted = 0 if follower is None else len(follower.visits.kept)

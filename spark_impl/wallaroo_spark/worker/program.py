@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wallaroo.copying import copies_by
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Operation, Stateful, Windowed
@@ -21,20 +20,15 @@ if TYPE_CHECKING:
 _PROGRAMS = 1024  # applications a process remembers; a job of `run_many` has hundreds
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a call is made; these are fields of dead letters.
+class Place(NamedTuple):
+    """Where a call is made.
 
     Args:
-        pipeline: its pipeline.
-        step: the computation's name; `None` for a decoder or an encoder.
         name: its name for people.
         node: its index in the topology.
         sink: the sink's index, or `NO_SINK`.
     """
 
-    pipeline: str
-    step: str | None
     name: str
     node: int
     sink: int = NO_SINK
@@ -126,11 +120,9 @@ def program_of(application: bytes, partitions: int) -> Program:
 
 
 def _place(node: Node, index: int) -> Place:
-    if isinstance(node, Source):
-        return Place(node.pipeline, None, node.name, index)
     if isinstance(node, Sink):
-        return Place(node.pipeline, None, node.config.encoder.name, index, node.index)
-    return Place(node.pipeline, node.name, node.name, index)
+        return Place(node.config.encoder.name, index, node.index)
+    return Place(node.name, index)
 
 
 def _operation(node: Node) -> Operation | None:

@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+from wallaroo.copying import PROTOCOL
 from wallaroo.topology import Application
 from wallaroo.trace import lineage_order
 from wallaroo.windowing.watermarks import SourceTime, Watermarks
@@ -22,6 +23,7 @@ from wallaroo_spark.worker.plan import Component
 from wallaroo_spark.worker.program import Program
 from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.states import entity_id
+from wallaroo_spark.worker.stored import Stored, unpacked
 
 _CLOCK = b"clock"
 """The end of the id of a component's watermarks, after the prefix of its first window step."""
@@ -91,7 +93,9 @@ def replay(
     turns = application.window_steps
     clock = entity_id(component, component.windows[0], _CLOCK)
     blob = entities.get(clock)
-    known, reached = (None, {}) if blob is None else pickle.loads(blob)  # noqa: S301 - ours
+    known, reached = None, {}
+    if blob is not None:
+        known, reached = pickle.loads(unpacked(blob).state)  # noqa: S301 - ours
     watermarks = ReplayedTime(application, known)
     held = {index: flow.windows_at(index) for index in turns if index in component.windows}
     for index, step in held.items():
@@ -123,7 +127,8 @@ def replay(
 
     flow.visit(between_turns())
     reached = {index: step.watermark for index, step in held.items()}
-    entities.put(clock, pickle.dumps((watermarks.known, reached), 5))
+    stored = Stored(pickle.dumps((watermarks.known, reached), PROTOCOL))
+    entities.put(clock, stored.packed())
     steps = list(held.values())
     times = [due for step in steps if (due := step.next_due(watermarks)) is not None]
     flow.flush()

@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 from wallaroo.copying import Copies
 from wallaroo.judging import DeadLetterError
+from wallaroo.overriding import override
 from wallaroo_spark.worker.plan import Component, Member
 from wallaroo_spark.worker.segments import Entities
-from wallaroo_spark.worker.stored import Form
+from wallaroo_spark.worker.stored import Form, unpacked
 
 
 class NeedsIsolation(Exception):  # noqa: N818 - a request, not an error
@@ -30,11 +31,13 @@ ABSENT: Any = object()
 
 
 class States(Protocol):
-    """Entities by id, see `entity_id`."""
+    """Entities by id, see `entity_id`.
 
-    @property
-    def entities(self) -> Entities:
-        """Where they are stored."""
+    Attributes:
+        entities: where they are stored.
+    """
+
+    entities: Entities
 
     def __getitem__(self, entity: bytes) -> Any:
         """Return the state for a call to work on, or `ABSENT`."""
@@ -102,7 +105,7 @@ class _Visits:
         last = self._at.get(entity)
         if last is None:
             blob = self._entities.get(entity)
-            last = now if blob is None else self._form.visited(blob)
+            last = now if blob is None else unpacked(blob).visited
         self._at[entity] = now
         expired = now - last >= expire_after
         if expired:
@@ -113,11 +116,11 @@ class _Visits:
         """Write the visits of entities that are there."""
         for entity, now in self._at.items():
             blob = self._entities.get(entity)
-            if blob is not None and self._form.visited(blob) != now:
-                self._entities.put(entity, self._form.visited_at(blob, now))
+            if blob is not None and (stored := unpacked(blob)).visited != now:
+                self._entities.put(entity, stored._replace(visited=now).packed())
 
 
-class IsolatedStates:
+class IsolatedStates(States):
     """Entities in isolated mode: every call gets a copy."""
 
     def __init__(self, entities: Entities, copies: Copies, form: Form) -> None:
@@ -127,31 +130,31 @@ class IsolatedStates:
         self._visits = _Visits(entities, form)
         self._spare: dict[bytes, Any] = {}  # copies made to check that a state can be read back
 
+    @override
     def __getitem__(self, entity: bytes) -> Any:
-        """See `States`."""
         if entity in self._spare:
             return self._spare.pop(entity)
         blob = self.entities.get(entity)
         return ABSENT if blob is None else self._form.state(blob)
 
+    @override
     def build(self, entity: bytes, state: Any) -> Any:
-        """See `States`."""
         self.keep(entity, state)
         return self[entity]
 
+    @override
     def keep(self, entity: bytes, state: Any) -> None:
-        """See `States`."""
         frozen, spare = self._copies.freeze_checked(state)
         self.entities.put(entity, self._visits.packed(entity, frozen))
         self._spare[entity] = spare
 
+    @override
     def visit(self, entity: bytes, now: int, expire_after: int) -> None:
-        """See `States`."""
         if self._visits.visit(entity, now, expire_after):
             self._spare.pop(entity, None)
 
+    @override
     def flush(self) -> None:
-        """See `States`."""
         self._visits.flush()
         self.entities.flush()
 
@@ -181,18 +184,18 @@ class TrustingStates(dict[bytes, Any]):
         return state
 
     def build(self, entity: bytes, state: Any) -> Any:
-        """See `States`."""
+        """Do as `States` says."""
         self[entity] = self._changed[entity] = state
         return state
 
     def visit(self, entity: bytes, now: int, expire_after: int) -> None:
-        """See `States`."""
+        """Do as `States` says."""
         if self._visits.visit(entity, now, expire_after):
             self.pop(entity, None)
             self._changed.pop(entity, None)
 
     def flush(self) -> None:
-        """See `States`."""
+        """Do as `States` says."""
         freeze, packed = self._copies.freeze, self._visits.packed
         try:
             # Sorted, so that the order is the same in every process.

@@ -21,6 +21,7 @@ from wallaroo_spark.wire.outbox import Context
 from wallaroo_spark.worker.calls import Calls, RunEnded
 from wallaroo_spark.worker.nodes import TakeMessage
 from wallaroo_spark.worker.segments import Entities
+from wallaroo_spark.worker.stored import unpacked
 from wallaroo_spark.worker.window_store import KEY, WindowStore
 
 
@@ -240,7 +241,7 @@ def open_windows(
         return
     operation = windowed(application, index)
     aggregating = Aggregating(operation.aggregation, copies_by(application.codec))
-    _, windows = pickle.loads(blob)  # noqa: S301 - the window store's, over Spark's own channels
+    _, windows = pickle.loads(unpacked(blob).state)  # noqa: S301 - the window store's, over Spark's own channels
     for window in kind_of(operation.windows).open(stored_as[len(KEY) :], windows):
         try:
             value = aggregating.combined(window.parts)

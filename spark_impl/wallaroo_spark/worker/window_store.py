@@ -17,7 +17,9 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from wallaroo.copying import PROTOCOL
 from wallaroo_spark.worker.segments import Entities
+from wallaroo_spark.worker.stored import Stored, unpacked
 
 KEY, _BUCKET, _DIRECTORY = b"k", b"b", b"d"
 """What an id begins with, after the step's prefix."""
@@ -206,10 +208,11 @@ class WindowStore:
 
     def _load(self, name: bytes) -> Any:
         blob = self._entities.get(self._prefix + name)
-        return None if blob is None else pickle.loads(blob)  # noqa: S301 - written by `_save`
+        return None if blob is None else pickle.loads(unpacked(blob).state)  # noqa: S301 - written by `_save`
 
     def _save(self, name: bytes, value: Any) -> None:
         if value is None:
             self._entities.remove(self._prefix + name)
         else:
-            self._entities.put(self._prefix + name, pickle.dumps(value, 5))
+            stored = Stored(pickle.dumps(value, PROTOCOL))
+            self._entities.put(self._prefix + name, stored.packed())

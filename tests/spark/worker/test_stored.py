@@ -45,13 +45,6 @@ def test_what_was_pickled_is_read_back():
     assert restored(pickle.dumps({"a": Count(3)}, 5)) == {"a": Count(3)}
 
 
-def test_recover_1_the_earlier_name_of_a_files_module_is_understood(module, monkeypatch):
-    now, _ = module("wallaroo_app_counting")
-    monkeypatch.setitem(sys.modules, "wallaroo_app_counting", now)
-    _, earlier = module("wallaroo_app_counting_0123456789ab")
-    assert type(restored(earlier)) is now.Count
-
-
 @pytest.mark.parametrize(
     ("name", "place"),
     [("wallaroo_app_gone", "the file gone.py"), ("gone_by", "the module gone_by")],

@@ -119,8 +119,8 @@ def test_window_10_what_is_stored_does_not_grow_with_closed_windows():
         store.flush()
         entities.flush()
         sizes.append((len(memory), entities.count))
-    most = max(sizes[5:15])
-    assert max(sizes[15:]) <= most
+    most = max(sizes[5:25])
+    assert max(sizes[25:]) <= most
     entities, store = opened(memory)
     for key in list(store.due(100)):
         store.put(key, None, due=None)
