@@ -1,9 +1,17 @@
-"""Runs of load tests without a run: latencies made up, everything else as a perfect run has it."""
+"""For tests of load tests: runs that are made up, as a perfect run has them; Locust's page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +19,8 @@ from wallaroo_loadgen.common import measure
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.measure import Timeline
 from wallaroo_loadgen.control.result import Result
+
+LOCUSTFILE = Path(__file__).parents[2] / "loadgen" / "locustfile.py"
 
 GOOD = {
     "scheduled": 100,
@@ -60,3 +70,36 @@ def result(
     }
     counts = {**GOOD, **changes.pop("counts", {})}
     return Result(**{**settings, "counts": counts, **changes})
+
+
+def until(true: Callable[[], Any], words: str = "not within a minute") -> Any:
+    """Return what a function gives once that is true; while a server starts it may raise."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, KeyError, IndexError):
+            if found := true():
+                return found
+        time.sleep(0.1)
+    raise AssertionError(words)
+
+
+def locusts_stats(port: int) -> dict[str, Any]:
+    """Return what Locust's page knows of its test."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats/requests") as answer:
+        return dict(json.load(answer))
+
+
+@contextmanager
+def locusts_page(port: int, options: str, *, state: str = "ready", log: Path | None = None):
+    """Start Locust with a page at this port; wait until its test has this state."""
+    program = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--web-port", str(port)]
+    with contextlib.ExitStack() as stack:
+        errors = subprocess.DEVNULL if log is None else stack.enter_context(log.open("w"))
+        command = [*program, *options.split()]
+        process = stack.enter_context(subprocess.Popen(command, stderr=errors))
+        try:
+            until(lambda: locusts_stats(port)["state"] == state)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(60)

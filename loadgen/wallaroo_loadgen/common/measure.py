@@ -145,15 +145,23 @@ class Timeline:
         found, counts = np.unique(cells, return_counts=True)
         self.maps[name].reshape(-1)[found] += counts
 
+    def quantile(self, name: str, part: float) -> Floats:
+        """Return for each column the upper edge, in µs, of the class of a map's quantile.
+
+        It is NaN where a column has no values.
+        """
+        reached = np.cumsum(self.maps[name], axis=1)
+        totals = reached[:, -1]
+        edges = np.append(bucket_edges(), np.inf)[1:]
+        classes = (reached >= part * totals[:, None]).argmax(axis=1)
+        return np.where(totals > 0, edges[classes], np.nan)
+
     def flush(self) -> dict[str, Any]:
         """Return what was added since the last call, sparse, and forget it."""
-        new: dict[str, Any] = {}
-        for name, values in [*self.series.items(), *self.maps.items()]:
-            flat = values.reshape(-1)
-            cells = np.flatnonzero(flat)
-            if len(cells):
-                new[name] = [cells.tolist(), flat[cells].tolist()]
-                flat[cells] = 0
+        both = {**self.series, **self.maps}
+        new = {name: _sparse(values) for name, values in both.items() if values.any()}
+        for values in both.values():
+            values[:] = 0
         return new
 
     def merge(self, new: dict[str, Any]) -> None:
@@ -165,10 +173,7 @@ class Timeline:
     def to_json(self) -> dict[str, Any]:
         """Return it whole, for a report; the maps stay sparse."""
         series = {name: values.tolist() for name, values in self.series.items()}
-        maps = {}
-        for name, values in self.maps.items():
-            cells = np.flatnonzero(values.reshape(-1))
-            maps[name] = [cells.tolist(), values.reshape(-1)[cells].tolist()]
+        maps = {name: _sparse(values) for name, values in self.maps.items()}
         return {"bin_ns": self.bin_ns, "bins": self.bins, **series, **maps}
 
     @classmethod
@@ -179,3 +184,10 @@ class Timeline:
             timeline.series[name][:] = data[name]
         timeline.merge({name: data[name] for name in cls.MAPS})
         return timeline
+
+
+def _sparse(values: Int64s) -> list[list[int]]:
+    """Return the places of the values that are not 0, and these values."""
+    flat = values.reshape(-1)
+    cells = np.flatnonzero(flat)
+    return [cells.tolist(), flat[cells].tolist()]

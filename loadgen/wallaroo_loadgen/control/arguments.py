@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 from wallaroo_loadgen.common.config import RunConfig, address
@@ -14,6 +15,8 @@ from wallaroo_loadgen.workloads.plan import MAKERS
 from wallaroo_loadgen.workloads.protocol import WorkloadError
 
 _RUN_TICKS = 100  # run numbers a second: two commands started one after the other differ
+_FILES = {"file", "symbols"}  # workloads' options read by other processes too, wherever they are
+_OPTIONS = [one for one in fields(RunConfig) if one.metadata]
 
 
 class ArgumentsError(ValueError):
@@ -32,53 +35,25 @@ def add_arguments(add: Callable[..., object], *, repeatable: bool = True) -> Non
         repeatable: whether some may be given several times; if not, as in a form of a page, their
             values are separated by commas.
     """
-    default = RunConfig("", ())
     several = "append" if repeatable else "store"
     again = "may be repeated" if repeatable else "several with commas"
-    add(
-        "--to",
-        metavar="HOST:PORT",
-        action=several,
-        help=f"a source of the application; as many as it has, in order ({again})",
-    )
+    source = f"a source of the application; as many as it has, in order ({again})"
+    add("--to", metavar="HOST:PORT", action=several, help=source)
     add(
         "--listen",
         metavar="HOST:PORT",
         default="127.0.0.1:7002",
         help="where the application's sink connects (127.0.0.1:7002); port 0 takes a free one",
     )
-    add("--rate", type=float, default=default.rate, help="messages a second in all (1000)")
-    add("--duration", type=float, default=default.duration, help="seconds that are measured (10)")
-    add("--warmup", type=float, default=default.warmup, help="seconds before them (2)")
-    add("--cooldown", type=float, default=default.cooldown, help="seconds after them (0.5)")
-    add(
-        "--schedule",
-        default=default.schedule,
-        help="constant, poisson, steps:A,B,…, ramp:A,B or burst:TIMES,SECONDS,PERIOD, where A and "
-        "B are multiples of the rate; +poisson makes arrivals random (constant)",
-    )
-    add("--connections", type=int, default=1, help="connections to the sources in all (1)")
-    add("--seed", type=int, default=0, help="of payloads and random arrivals (0)")
-    add(
-        "-o",
-        "--option",
-        metavar="NAME=VALUE",
-        action=several,
-        help=f"an option of the workload ({again})",
-    )
+    for option in _OPTIONS:
+        default = option.default
+        shown = (
+            f"{option.metadata['help']} ({default if default == 'constant' else f'{default:g}'})"
+        )
+        add(f"--{option.name}", type=type(default), default=default, help=shown)
+    option_help = f"an option of the workload ({again})"
+    add("-o", "--option", metavar="NAME=VALUE", action=several, help=option_help)
     add("--slo", metavar="BOUND", action=several, help=f"such as 'p99<5ms' ({again})")
-    add(
-        "--wait",
-        type=float,
-        default=default.wait,
-        help="seconds to wait for the application to listen and to answer (60)",
-    )
-    add(
-        "--drain",
-        type=float,
-        default=default.drain,
-        help="seconds without outputs after which those missing count as lost (10)",
-    )
 
 
 def config(arguments: argparse.Namespace, workload: str | None, *, processes: int = 1) -> RunConfig:
@@ -103,32 +78,25 @@ def config(arguments: argparse.Namespace, workload: str | None, *, processes: in
         name, equals, value = text.partition("=")
         if not equals:
             raise ArgumentsError(f"an option is NAME=VALUE, not {text!r}")
-        if name in {"file", "symbols"}:  # read by other processes too, wherever they are
-            value = str(Path(value).resolve())
-        values[name] = value
-    for name in ("connections", "seed"):
-        least = 1 if name == "connections" else 0
-        if getattr(arguments, name) < least:
+        values[name] = str(Path(value).resolve()) if name in _FILES else value
+    for name, number, least in (
+        ("connections", arguments.connections, 1),
+        ("seed", arguments.seed, 0),
+        ("processes", processes, 1),
+    ):
+        if number < least:
             raise ArgumentsError(f"--{name} is at least {least}")
-    if processes < 1:
-        raise ArgumentsError("--processes is at least 1")
     path = Path(workload)
+    given = {option.name: getattr(arguments, option.name) for option in _OPTIONS}
+    given["connections"] = max(arguments.connections, processes)
     return RunConfig(
         workload=str(path.resolve()) if path.suffix == ".py" else workload,
         to=addresses,
         listen=listen,
-        rate=arguments.rate,
-        duration=arguments.duration,
-        warmup=arguments.warmup,
-        cooldown=arguments.cooldown,
-        schedule=arguments.schedule,
-        connections=max(arguments.connections, processes),
         processes=processes,
-        seed=arguments.seed,
         run=int(time.time() * _RUN_TICKS) % (1 << 31),
         values=values,
-        wait=arguments.wait,
-        drain=arguments.drain,
+        **given,
     )
 
 

@@ -58,7 +58,7 @@ class OwnFigures:
             return {"problem": str(error)}
         before = self._before or {}
         return {
-            "latency": _summary(_since(_latencies(after), _latencies(before))),
+            "latency": _latencies(after, before),
             "verdict": said_most(self._said),
             "backlog": self._backlog,
             "waiting": self._waiting,
@@ -101,10 +101,8 @@ class OwnFigures:
 def said_most(sentences: Sequence[str]) -> str:
     """Return the sentence that came most often, whatever its numbers, as it was the last time."""
     kinds = [_NUMBER.sub("#", sentence) for sentence in sentences]
-    if not kinds:
-        return ""
-    kind, _ = Counter(kinds).most_common(1)[0]
-    return next(sentence for sentence in reversed(sentences) if _NUMBER.sub("#", sentence) == kind)
+    newest = dict(zip(kinds, sentences, strict=True))
+    return newest[Counter(kinds).most_common(1)[0][0]] if kinds else ""
 
 
 def _counts_lag(figures: dict[str, Any]) -> bool:
@@ -115,52 +113,37 @@ def _counts_lag(figures: dict[str, Any]) -> bool:
     return bool(figures["backlog"]) or waits or counted < figures["processed"]
 
 
-def _latencies(figures: dict[str, Any]) -> Histogram:
-    """Return the latencies of all sources."""
-    found = Histogram()
-    for source in figures.get("sources", ()):
-        whole = source["latency"]["whole"]
-        one = Histogram()
-        one.buckets = dict(whole["buckets"])
-        one.count = sum(one.buckets.values())
-        one.total = (whole["mean"] or 0.0) * 1e9 * one.count
-        one.greatest = round((whole["max"] or 0.0) * 1e9)
-        found.merge(one)
-    return found
+def _latencies(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Return a summary in µs, named as `measure.summary`, of what came between two looks.
 
-
-def _since(after: Histogram, before: Histogram) -> Histogram:
-    """Return what came in between. If its greatest value may be from before, that is not known."""
-    found = Histogram()
-    for bucket, count in after.buckets.items():
-        if (new := count - before.buckets.get(bucket, 0)) > 0:
-            found.buckets[bucket] = new
-    found.count = sum(found.buckets.values())
-    found.total = after.total - before.total
-    found.greatest = after.greatest
-    return found
-
-
-def _summary(values: Histogram) -> dict[str, Any]:
-    """Return a summary in µs with the names of `measure.summary`."""
-    shares = [percentile / 100 for percentile in PERCENTILES]
+    The greatest value may be from before.
+    """
+    values = Histogram()
+    for figures, sign in ((after, 1), (before, -1)):
+        for source in figures.get("sources", ()):
+            whole = source["latency"]["whole"]
+            for bucket, count in whole["buckets"]:
+                values.buckets[bucket] = values.buckets.get(bucket, 0) + sign * count
+                values.total += sign * count * (whole["mean"] or 0.0) * 1e9
+            values.greatest = max(values.greatest, round((whole["max"] or 0.0) * 1e9))
+    values.buckets = {bucket: count for bucket, count in values.buckets.items() if count > 0}
+    values.count = sum(values.buckets.values())
     names = ["min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max"]
-    found = values.quantiles([1e-12, *shares, 1.0])
-    figures = [None if one is None else one / 1e3 for one in found]
+    shares = [1e-12, *[percentile / 100 for percentile in PERCENTILES], 1.0]
+    found = [None if one is None else one / 1e3 for one in values.quantiles(shares)]
     mean = values.total / values.count / 1e3 if values.count else None
-    return {"count": round(values.count), "mean": mean, **dict(zip(names, figures, strict=True))}
+    return {"count": round(values.count), "mean": mean, **dict(zip(names, found, strict=True))}
 
 
 def _steps(after: dict[str, Any], before: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
-    for kind in ("sources", "steps", "sinks"):
-        known = {one["node"]: one for one in before.get(kind, ())}
+    for kind, role in (("sources", "decoder of "), ("steps", ""), ("sinks", "encoder of ")):
+        earlier = {one["node"]: one for one in before.get(kind, ())}
         for one in after[kind]:
-            was = known.get(one["node"], {"calls": 0, "seconds": 0.0})
+            was = earlier.get(one["node"], {"calls": 0, "seconds": 0.0})
             calls, seconds = one["calls"] - was["calls"], one["seconds"] - was["seconds"]
             mean = 1e6 * seconds / calls if calls else None
-            what = {"sources": "decoder of ", "sinks": "encoder of "}.get(kind, "")
             found.append(
-                {"name": what + one["name"], "calls": calls, "mean": mean, "seconds": seconds}
+                {"name": role + one["name"], "calls": calls, "mean": mean, "seconds": seconds}
             )
     return found

@@ -46,6 +46,11 @@ class Search:
             self.best = max(rate, self.best or 0.0)
         return why is None
 
+    def by_rate(self) -> list[tuple[dict[str, Any], Result]]:
+        """Return each point with its run, the lowest rate first."""
+        pairs = zip(self.points, self.results, strict=True)
+        return sorted(pairs, key=lambda pair: float(pair[0]["rate"]))
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values, without the runs."""
         return {"label": self.label, "points": self.points, "best": self.best}
@@ -53,21 +58,17 @@ class Search:
     def sentence(self) -> str:
         """Return where the knee is, in a sentence: the best rate, and what happened above it."""
         promise = self._promise()
-        above = [
-            (float(point["rate"]), point["why"], result)
-            for point, result in zip(self.points, self.results, strict=True)
-            if not point["good"] and point["rate"] > (self.best or 0.0)
-        ]
         if self.best is None:
             text = f"the target did not {promise} at any rate that was tried"
         else:
             text = f"the target {promise.replace(' ', 's ', 1)} up to {self.best:,.0f} messages/s"
-        if not above:
-            return f"{text}; its limit was not reached"
-        rate, why, result = min(above, key=lambda one: one[0])
-        if sender_too_late(result):
-            why = "this machine cannot send on time, so the target's limit may be higher"
-        return f"{text}; at {rate:,.0f} {why}"
+        for point, result in self.by_rate():
+            if not point["good"] and point["rate"] > (self.best or 0.0):
+                why = point["why"]
+                if sender_too_late(result):
+                    why = "this machine cannot send on time, so the target's limit may be higher"
+                return f"{text}; at {point['rate']:,.0f} {why}"
+        return f"{text}; its limit was not reached"
 
     def _promise(self) -> str:
         """Return what the target had to do, beginning with a verb."""

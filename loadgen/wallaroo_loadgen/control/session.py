@@ -29,7 +29,7 @@ class Session:
         application: the one under test, if we start it.
         slos: the bounds by which each run is judged.
         watch: called as a run goes on, and with each new conductor.
-        on_listening: called with the address of the listener, at every run.
+        on_listening: called with the address of the listener, once.
         own_figures: where the application gives its own figures (`wallaroo run --metrics`).
         start_node: starts a process of a run; by default a child of this process.
     """
@@ -39,7 +39,7 @@ class Session:
         application: Application | None = None,
         slos: Sequence[SLO] = (),
         watch: Callable[[Conductor], None] = lambda _: None,
-        on_listening: Callable[[tuple[str, int]], None] = lambda _: None,
+        on_listening: Callable[[Address], None] = lambda _: None,
         own_figures: Address | None = None,
         start_node: NodeStarter = ChildNode,
     ) -> None:
@@ -50,7 +50,7 @@ class Session:
         self._on_listening = on_listening
         self._start_node = start_node
         self._runs = 0
-        self._listen: tuple[str, int] | None = None
+        self._listen: Address | None = None
         self.interrupted = False
 
     def run(self, config: RunConfig) -> Result:
@@ -100,9 +100,10 @@ class Session:
             for node in nodes:
                 node.close()
 
-    def _listening(self, address: tuple[str, int]) -> None:
+    def _listening(self, address: Address) -> None:
+        if self._listen is None:
+            self._on_listening(address)
         self._listen = address
-        self._on_listening(address)
         if self._application is not None:
             try:
                 self._application.start(address)

@@ -50,19 +50,6 @@ _MOST_LETTERS = 120  # of file names that fit along an axis
 _RATIOS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2]
 _RATIOS += [2.5, 3, 4, 5, 7, 10, 20, 50, 100]
 
-READING = {
-    "Percentile spectrum": "The solid line is all runs of a file together, the dotted ones the "
-    "lowest and the highest of its runs at each percentile. Where the dotted lines of two files "
-    "overlap, the difference of the solid ones may be chance.",
-    "Ratio to the baseline": "How much slower a file is at each percentile: 1 is as fast as the "
-    "baseline, 2 takes twice as long. The dotted lines are a bootstrap's 95 % at each percentile, "
-    "too narrow with fewer than about ten runs; the verdicts come from the table. The grey line is "
-    "the bound.",
-    "History": "A point is a file of runs, oldest first; the dashed line is the level, which jumps "
-    "where a change was found.",
-}
-"""How to read each plot, by its title."""
-
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print metrics, ratios and verdicts."""
@@ -143,7 +130,6 @@ def comparison_html(comparison: Comparison, *, seed: int) -> str:
         rows=table(comparison),
         styles=_STYLES,
         figures=[spectra(comparison), ratios(comparison, seed=seed)],
-        reading=READING,
         machines=[
             (runs.name, runs.results[0].machine)
             for runs in (comparison.baseline, *[other.runs for other in comparison.others])
@@ -157,7 +143,6 @@ def history_html(found: Sequence[Series]) -> str:
         "history.html",
         histories=[(one, course(one)) for one in found],
         styles=_STYLES,
-        reading=READING["History"],
     )
 
 

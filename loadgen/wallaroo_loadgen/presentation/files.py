@@ -22,6 +22,29 @@ REPORT_FORMAT = "wallaroo-load-report/1"
 _MICROS_IN_MS = 1000.0
 
 
+def write_files(
+    runs: Sequence[Result],
+    search: Search | None = None,
+    cases: Sequence[JUnitCase] = (),
+    as_json: Path | None = None,
+    html: Path | None = None,
+    hdr: Path | None = None,
+    as_junit: Path | None = None,
+) -> None:
+    """Write the files that were asked for."""
+    searches = [] if search is None else [search]
+    if as_json is not None:
+        write_json(as_json, runs, searches)
+    if hdr is not None:
+        write_hdr(hdr, runs)
+    if as_junit is not None:
+        write_junit(as_junit, "wallaroo load", cases)
+    if html is not None:
+        from wallaroo_loadgen.presentation.pages import write_html  # takes time to import
+
+        write_html(html, runs, searches)
+
+
 def write_json(path: Path, runs: Sequence[Result], searches: Sequence[Search] = ()) -> None:
     """Write runs and searches as one JSON object; a search's runs are among the runs."""
     data = {

@@ -13,8 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
@@ -68,18 +66,12 @@ class LiveServer:
         self._server = PageServer(*address, pages, "give it in --live HOST:PORT")
         self.url = self._server.url
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
         """Begin to answer."""
         self._server.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End."""
+    def close(self) -> None:
+        """End; it must have been started."""
         self._server.close()
 
     def watch(self, conductor: Conductor) -> None:

@@ -98,7 +98,6 @@ def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
         together=plots.spectrum(together) if len(runs) > 1 else None,
         columns=_COLUMNS,
         machine=runs[-1].machine if runs else {},
-        reading=plots.READING,
     )
 
 
@@ -141,15 +140,12 @@ def _colours(runs: Sequence[Result], searches: Sequence[Search]) -> list[str]:
     ]
 
 
-def _search(found: Search) -> dict[str, Any]:
-    points = sorted(
-        zip(found.points, found.results, strict=True), key=lambda pair: float(pair[0]["rate"])
-    )
+def _search(search: Search) -> dict[str, Any]:
     return {
-        "label": found.label,
-        "best": found.best,
-        "points": points,
-        "sentence": found.sentence(),
+        "label": search.label,
+        "best": search.best,
+        "points": search.by_rate(),
+        "sentence": search.sentence(),
     }
 
 

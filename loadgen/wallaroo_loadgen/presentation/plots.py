@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wallaroo_loadgen.common.measure import BUCKETS, Timeline, bucket_edges
-from wallaroo_loadgen.common.schedule import NS, Floats, Int64s
+from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 
@@ -46,24 +46,6 @@ _STROKES: dict[str, tuple[int, ...]] = {
     "outputs received": DASHES,
     "outputs expected": DOTS,
 }
-
-READING = {
-    "Latency against rate": "Flat, then a knee. Circles were sustained, crosses were not. The "
-    "figure to quote is the rate well before the knee, with its percentile.",
-    "Percentile spectrum": "Latency at each percentile; each step to the right is ten times rarer. "
-    "A flat line that turns up at 99 % is a rare disturbance; a slope from the beginning is "
-    "queueing. Where the sender's lateness, the dotted line, comes near the other, you are "
-    "measuring the load generator or its machine.",
-    "Latency over time": "Each column is a moment, each row a latency; the darker, the more "
-    "outputs. Stalls are triangles: outputs due at the beginning of a stall waited longest. A band "
-    "that climbs is a backlog. Stripes are batches.",
-    "Sent, received, backlog": "In a sustained run the lines lie on each other, and the backlog "
-    "(outputs expected and not received yet) is a level band. When received is a comb, the engine "
-    "works in batches.",
-    "Sender lateness": "Should be flat and low. Spikes that coincide with those of the latency are "
-    "the machine's, not the application's.",
-}
-"""How to read each plot, by its title."""
 
 _TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 _SPECTRUM_POINTS = 20  # to each halving of the distance to 100 %
@@ -257,15 +239,14 @@ def heat_map(result: Result) -> Figure:
     used = np.flatnonzero(cells.sum(axis=0))
     low, high = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 1)
     edges = np.append(bucket_edges(), 10 ** (BUCKETS / 20))[low : high + 1] / 1000
-    first, last = _measured_columns(cells)
-    filled = np.argwhere(cells[first:last, low:high])
+    filled = np.argwhere(cells[:, low:high])
     heat = Heat(
         "outputs",
-        _plain(np.arange(first, last + 1) * timeline.bin_ns / NS),
+        _plain(np.arange(timeline.bins + 1) * timeline.bin_ns / NS),
         _plain(edges),
-        [(int(i), int(j), int(cells[first + i, low + j])) for i, j in filled],
+        [(int(i), int(j), int(cells[i, low + j])) for i, j in filled],
     )
-    lines = _quantiles(timeline, cells, ("p50", "p99"))
+    lines = _quantiles(timeline, "latency", ("p50", "p99"))
     y = log_axis("latency, ms", [float(edges[0]), float(edges[-1])])
     x = _over_time(timeline, "intended time, s from the start")
     return Figure("Latency over time", x, y, lines, heat, together=_moment(result))
@@ -299,7 +280,7 @@ def throughput(result: Result) -> Figure:
 def lateness(result: Result) -> Figure:
     """How late the sender itself was, over time."""
     timeline = Timeline.from_json(result.timeline)
-    lines = _quantiles(timeline, timeline.maps["lateness"], ("p50", "p99", "max"))
+    lines = _quantiles(timeline, "lateness", ("p50", "p99", "max"))
     x = _over_time(timeline, "intended time, s from the start")
     y = log_axis("lateness, ms", _heights(lines))
     return Figure("Sender lateness", x, y, lines, together=_moment(result))
@@ -307,54 +288,45 @@ def lateness(result: Result) -> Figure:
 
 def latency_against_rate(searches: Sequence[Search]) -> Figure:
     """Percentiles of latency at each rate that a search tried, and where it stopped."""
+    several = len(searches) > 1  # then a colour means a search, and a stroke a percentile
     lines = []
-    rates: list[float] = []
-    for index, found in enumerate(searches):
-        several = len(searches) > 1  # then a colour means a search, and a stroke a percentile
-        measured = [
-            (point, result)
-            for point, result in zip(found.points, found.results, strict=True)
-            if result.latency["count"]
-        ]
-        measured.sort(key=lambda pair: float(pair[0]["rate"]))
-        x = [float(point["rate"]) for point, _ in measured]
-        rates += x
-        for name in ("p50", "p99"):
-            lines.append(
-                Line(
-                    f"{found.label} {name}",
-                    run_colour(index) if several else COLOURS[name],
-                    x,
-                    [max(result.latency[name], 1) / 1000 for _, result in measured],
-                    dash=_STROKES[name],
-                    marks=[bool(point["good"]) for point, _ in measured],
-                )
+    for index, search in enumerate(searches):
+        measured = [(point, run) for point, run in search.by_rate() if run.latency["count"]]
+        lines += [
+            Line(
+                f"{search.label} {name}",
+                run_colour(index) if several else COLOURS[name],
+                [float(point["rate"]) for point, _ in measured],
+                [max(run.latency[name], 1) / 1000 for _, run in measured],
+                dash=_STROKES[name],
+                marks=[bool(point["good"]) for point, _ in measured],
             )
-    at = [(found.best, run_colour(i)) for i, found in enumerate(searches) if found.best is not None]
-    rate_axis = log_axis("messages a second", rates)
-    return Figure(
-        "Latency against rate", rate_axis, log_axis("latency, ms", _heights(lines)), lines, at=at
-    )
+            for name in ("p50", "p99")
+        ]
+    rates = log_axis("messages a second", [rate for line in lines for rate in line.x if rate])
+    latencies = log_axis("latency, ms", _heights(lines))
+    at = [
+        (search.best, run_colour(index))
+        for index, search in enumerate(searches)
+        if search.best is not None
+    ]
+    return Figure("Latency against rate", rates, latencies, lines, at=at)
 
 
-def _quantiles(timeline: Timeline, cells: Int64s, names: Sequence[str]) -> list[Line]:
-    """Return lines through the upper edges, in ms, of the classes in which quantiles lie."""
-    first, last = _measured_columns(cells)
-    times = _plain((np.arange(first, last) + 0.5) * timeline.bin_ns / NS)
-    totals = cells[first:last].sum(axis=1)
-    edges = np.append(bucket_edges(), np.inf)[1:] / 1000
-    lines = []
-    for name in names:
-        part = {"p50": 0.5, "p99": 0.99, "max": 1.0}[name]
-        reached = np.cumsum(cells[first:last], axis=1) >= part * totals[:, None]
-        values: Floats = np.where(totals > 0, edges[reached.argmax(axis=1)], np.nan)
-        lines.append(Line(name, COLOURS[name], times, _plain(values), dash=_STROKES[name]))
-    return lines
-
-
-def _measured_columns(cells: Int64s) -> tuple[int, int]:
-    columns = np.flatnonzero(cells.sum(axis=1))
-    return (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 1)
+def _quantiles(timeline: Timeline, map_name: str, names: Sequence[str]) -> list[Line]:
+    """Return lines through the quantiles of a map, in ms."""
+    times = _plain((np.arange(timeline.bins) + 0.5) * timeline.bin_ns / NS)
+    parts = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+    return [
+        Line(
+            name,
+            COLOURS[name],
+            times,
+            _plain(timeline.quantile(map_name, parts[name]) / 1000),
+            dash=_STROKES[name],
+        )
+        for name in names
+    ]
 
 
 def _used_columns(timeline: Timeline) -> int:

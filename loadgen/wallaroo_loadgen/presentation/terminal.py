@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -15,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from wallaroo_loadgen.common.measure import bucket_edges, summary
+from wallaroo_loadgen.common.measure import summary
 from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
@@ -37,41 +38,31 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
-class LiveView:
-    """Shows the run that goes on; nothing when the output is not a terminal."""
+@contextmanager
+def live_view(console: Console) -> Iterator[Callable[[Conductor], None]]:
+    """Show the run that goes on, as often as what this gives is called with it.
 
-    def __init__(self, console: Console) -> None:
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._on = console.is_terminal
-        self._drawn = 0.0
+    It shows nothing when the output is not a terminal.
+    """
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    drawn = 0.0
+    with Live(console=console, auto_refresh=False, transient=True) as live:
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        if self._on:
-            self._live.start()
-        return self
+        def watch(conductor: Conductor) -> None:
+            nonlocal drawn
+            now = time.monotonic()
+            if now - drawn >= _REFRESH_SECONDS:
+                drawn = now
+                live.update(_screen(conductor), refresh=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End, and clear what was drawn."""
-        if self._on:
-            self._live.stop()
-
-    def watch(self, conductor: Conductor) -> None:
-        """Draw again, a few times a second at most."""
-        now = time.monotonic()
-        if self._on and now - self._drawn >= _REFRESH_SECONDS:
-            self._drawn = now
-            self._live.update(_screen(conductor), refresh=True)
+        yield watch
 
 
 def _screen(conductor: Conductor) -> RenderableType:
     collector, plan = conductor.collector, conductor.plan
-    config = plan.config
+    config, seconds = plan.config, plan.schedule.seconds
     elapsed = 0.0
     if conductor.started_ns is not None:
         elapsed = max(0.0, (time.time_ns() - conductor.started_ns) / NS)
@@ -84,31 +75,30 @@ def _screen(conductor: Conductor) -> RenderableType:
     counts = collector.counts()
     backlog = max(0, counts["expected"] - counts["distinct"])  # reports come a little apart
     latency, lateness = summary(collector.latency), summary(collector.lateness)
-    head = Table.grid(padding=(0, 2))
-    head.add_row(
+    lines = Table.grid(padding=(0, 2))
+    lines.add_row(
         Text(f"{config.workload} at {config.rate:,.0f}/s, {config.schedule}", style="bold"),
         Text(phase, style="cyan"),
-        ProgressBar(total=plan.schedule.seconds, completed=elapsed, width=30),
-        f"{min(elapsed, plan.schedule.seconds):.0f} of {plan.schedule.seconds:.0f} s",
+        ProgressBar(total=seconds, completed=elapsed, width=30),
+        f"{min(elapsed, seconds):.0f} of {seconds:.0f} s",
     )
-    figures = Table.grid(padding=(0, 2))
-    figures.add_row("sent", f"{counts['sent']:,}", "received", f"{counts['received']:,}")
-    figures.add_row("backlog", f"{backlog:,}", "lateness p99", show(lateness["p99"]))
-    line = Text("latency  ")
-    for name in ("p50", "p90", "p99", "p99.9", "max"):
-        line.append(f"{name} ", style="dim").append(f"{show(latency[name])}   ")
-    return Group(head, figures, line, Text("p99 over time  " + _spark(conductor)))
+    sent, received = f"{counts['sent']:,}", f"{counts['received']:,}"
+    shown = [f"{name} {show(latency[name])}" for name in ("p50", "p90", "p99", "p99.9", "max")]
+    return Group(
+        lines,
+        f"sent {sent}   received {received}   backlog {backlog:,}   "
+        f"lateness p99 {show(lateness['p99'])}",
+        f"latency  {'   '.join(shown)}",
+        f"p99 over time  {_spark(conductor)}",
+    )
 
 
 def _spark(conductor: Conductor) -> str:
     """Return p99 over time as bars, on a logarithmic scale."""
-    cells = conductor.collector.timeline.maps["latency"]
-    totals = cells.sum(axis=1)
-    used = np.flatnonzero(totals)
-    if not len(used):
+    values = conductor.collector.timeline.quantile("latency", 0.99)
+    logs = np.log(values[np.isfinite(values)])[-_SPARK_WIDTH:]
+    if not len(logs):
         return ""
-    reached = np.cumsum(cells[used], axis=1) >= 0.99 * totals[used, None]
-    logs = np.log(bucket_edges()[reached.argmax(axis=1)])[-_SPARK_WIDTH:]
     low, high = logs.min() - 0.5, logs.max() + 0.1
     return "".join([_BARS[1 + int((value - low) / (high - low) * 7)] for value in logs])
 
@@ -172,15 +162,20 @@ def _print_own(console: Console, own: dict[str, Any]) -> None:
     )
 
 
+def print_step(console: Console, search: Search) -> None:
+    """Print the newest run of a search that goes on."""
+    point, result = search.points[-1], search.results[-1]
+    word = "sustained" if point["good"] else point["why"]
+    p99 = show(result.latency["p99"])
+    console.print(f"{point['rate']:>12,.0f}/s  p99 {p99:>9}  {escape(word)}")
+
+
 def print_search(console: Console, found: Search) -> None:
     """Print a search's runs by rate, and the best."""
     table = Table(box=None, pad_edge=False)
     for name in ("rate", "p50", "p99", "p99.9", "verdict"):
         table.add_column(name, justify="left" if name == "verdict" else "right")
-    points = sorted(
-        zip(found.points, found.results, strict=True), key=lambda pair: float(pair[0]["rate"])
-    )
-    for point, result in points:
+    for point, result in found.by_rate():
         table.add_row(
             f"{point['rate']:,.0f}/s",
             *[show(result.latency[name]) for name in ("p50", "p99", "p99.9")],

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from wallaroo_loadgen.common.schedule import Schedule
 from wallaroo_loadgen.control import arguments as args
+from wallaroo_loadgen.workloads.plan import schedule_of
 
 FORM = ("rate", "duration", "warmup", "cooldown", "schedule", "seed", "slo")
 """The options of ours that are fields of the page's form."""
@@ -38,9 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
     add("--workload", help="its name, or a file of your own")
     args.add_arguments(add, repeatable=False)
-    add("--load-json", metavar="FILE", help="write the figures")
-    add("--load-html", metavar="FILE", help="write a report with plots")
-    add("--load-hdr", metavar="FILE", help="write an HdrHistogram log")
+    add("--load-json", metavar="FILE", type=Path, help="write the figures")
+    add("--load-html", metavar="FILE", type=Path, help="write a report with plots")
+    add("--load-hdr", metavar="FILE", type=Path, help="write an HdrHistogram log")
     add(
         "--web-name",
         metavar="NAME",
@@ -80,15 +81,8 @@ def check_form(options: argparse.Namespace, form: Mapping[str, str]) -> str | No
             except ValueError:
                 return f"{name} is a number, not {form[name]!r}"
     try:
-        config = args.config(changed, changed.workload)
+        schedule_of(args.config(changed, changed.workload))
         args.slos(changed)
-        Schedule.parse(
-            config.schedule,
-            rate=config.rate,
-            warmup=config.warmup,
-            duration=config.duration,
-            cooldown=config.cooldown,
-        )
     except args.SETUP_ERRORS as error:
         return str(error)
     return None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import logging
 import signal
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -25,8 +24,7 @@ from wallaroo_loadgen.control.nodes import ChildNode
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import exit_code
-from wallaroo_loadgen.presentation.files import write_hdr, write_json
-from wallaroo_loadgen.presentation.pages import write_html
+from wallaroo_loadgen.presentation.files import write_files
 from wallaroo_loadgen.presentation.terminal import print_result
 from wallaroo_loadgen.with_locust.options import add_options
 from wallaroo_loadgen.with_locust.page import add_tab, check_requests
@@ -127,12 +125,9 @@ class Control:
     def _report(self, result: Result) -> None:
         options = self._environment.parsed_options
         print_result(Console(stderr=True), result)
-        if options.load_json:
-            write_json(Path(options.load_json), [result])
-        if options.load_html:
-            write_html(Path(options.load_html), [result])
-        if options.load_hdr:
-            write_hdr(Path(options.load_hdr), [result])
+        write_files(
+            [result], as_json=options.load_json, html=options.load_html, hdr=options.load_hdr
+        )
         self._environment.process_exit_code = exit_code([result])
 
     def _end(self) -> None:

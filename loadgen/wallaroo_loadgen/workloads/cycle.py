@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wallaroo.frames import frames
 from wallaroo.overriding import override
 from wallaroo_loadgen.common.schedule import Int64s
-from wallaroo_loadgen.workloads.protocol import UNMATCHED, Block, Matched, WorkloadError
+from wallaroo_loadgen.workloads.protocol import UNMATCHED, Block, Matched, Stream, WorkloadError
 
 Rows = NDArray[np.uint8]
 
@@ -56,7 +56,7 @@ class Cycle:
         return outputs
 
 
-class CycleStream:
+class CycleStream(Stream):
     """A stream that sends the same list of payloads again and again.
 
     Args:
@@ -78,20 +78,20 @@ class CycleStream:
         sizes = np.array([len(payload) + 4 for payload in payloads], dtype=np.int64)
         self._ends = np.cumsum(sizes)
 
-    def block(self, first: int, count: int) -> Block:
-        """Return messages up to the cycle's end at most, so that only one slice is copied."""
+    @override
+    def block(self, first: int, count: int) -> Block:  # up to the cycle's end: one slice is copied
         start = first % self.cycle.length
         stop = min(start + count, self.cycle.length)
         origin = int(self._ends[start - 1]) if start else 0
         data = self._data[origin : int(self._ends[stop - 1])]
         return Block(data, self._ends[start:stop] - origin)
 
+    @override
     def expected(self, messages: int) -> int:
-        """Return how many outputs the first `messages` messages cause."""
         return self.cycle.expected(messages)
 
+    @override
     def cause(self, outputs: Int64s) -> Int64s:
-        """Return the messages that cause these outputs."""
         return self.cycle.cause(outputs)
 
 

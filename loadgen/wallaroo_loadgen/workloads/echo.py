@@ -12,15 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from wallaroo.frames import frame
+from wallaroo.overriding import override
 from wallaroo_loadgen.workloads.cycle import NumberedStream, from_digits, matched, rows_of
-from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options
+from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options, Workload
 
 _HEAD = struct.Struct(">IH")  # the run and the stream; the number follows
 _DIGITS = 8
 _PROBE = 0xFFFF
 
 
-class Echo:
+class Echo(Workload):
     """Each message comes back once, as it was sent."""
 
     sources: Sequence[str] = ("source",)
@@ -49,8 +50,9 @@ class Echo:
     def _payload(self, stream: int) -> bytes:
         return _HEAD.pack(self._run, stream) + self._filler
 
+    @override
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return the streams and numbers that the outputs hold."""
+        # The streams and numbers that the outputs hold.
         result = matched(len(outputs))
         rows, which = rows_of(outputs, self._size)
         if not len(rows):
@@ -65,14 +67,11 @@ class Echo:
         result.streams[which[ours & (streams == _PROBE)]] = IGNORED
         return result
 
-    def preparation(self) -> dict[int, bytes]:
-        """Return nothing: an echo has no state."""
-        return {}
-
+    @override
     def probe(self, attempt: int) -> dict[int, bytes]:
-        """Return one message that counts for nothing."""
+        # One message that counts for nothing.
         return {0: frame(self._payload(_PROBE))}
 
+    @override
     def answers(self, outputs: list[bytes]) -> bool:
-        """Whether it came back."""
         return self._payload(_PROBE) in outputs

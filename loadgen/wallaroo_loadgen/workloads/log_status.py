@@ -15,8 +15,9 @@ from datetime import date, timedelta
 import numpy as np
 
 from wallaroo.frames import frames
-from wallaroo_loadgen.workloads.cycle import Cycle, matched
-from wallaroo_loadgen.workloads.protocol import IGNORED, Block, Framing, Matched, Options
+from wallaroo.overriding import override
+from wallaroo_loadgen.workloads.cycle import CycleStream, matched
+from wallaroo_loadgen.workloads.protocol import IGNORED, Block, Framing, Matched, Options, Workload
 
 BOUNDARY = b"END_OF_DAY"
 _DAYS = 8  # different days until the lines repeat, with new dates
@@ -29,7 +30,7 @@ _CODES = (b"200", b"206", b"301", b"304", b"403", b"404", b"416", b"500")
 _WEIGHTS = np.array([0.82, 0.02, 0.03, 0.06, 0.01, 0.04, 0.01, 0.01])
 
 
-class LogStatus:
+class LogStatus(Workload):
     """Each output `YYYY-MM-DD CODE COUNT` belongs to its day's boundary."""
 
     sources: Sequence[str] = ("log",)
@@ -56,8 +57,9 @@ class LogStatus:
         self._stream = _DayStream(days, [len(counts) for counts in self._counts])
         self.streams = [self._stream]
 
+    @override
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return the day and the code of each line; a wrong count matches nothing."""
+        # The day and the code of each line; a wrong count matches nothing.
         result = matched(len(outputs))
         for index, output in enumerate(outputs):
             day = _day(output[:10])
@@ -74,53 +76,43 @@ class LogStatus:
                 result.numbers[index] = self._stream.first_output(number) + due[0]
         return result
 
+    @override
     def preparation(self) -> dict[int, bytes]:
-        """Return a boundary, which ends what the application counted before."""
+        # A boundary, which ends what the application counted before.
         return {0: frames([BOUNDARY])}
 
+    @override
     def probe(self, attempt: int) -> dict[int, bytes]:
-        """Return a day of one line."""
+        # A day of one line.
         line = _line(0, b"200", get=True).replace(_DATE, _stamp(_PROBE_DAY))
         return {0: frames([line, BOUNDARY])}
 
+    @override
     def answers(self, outputs: list[bytes]) -> bool:
-        """Whether that day was counted."""
         return any(_day(output[:10]) == _PROBE_DAY for output in outputs)
 
 
-class _DayStream:
+class _DayStream(CycleStream):
     """Days of lines whose date is put in when they are sent."""
-
-    source = 0
-    share = 1.0
 
     def __init__(self, days: list[list[bytes]], outputs: list[int]) -> None:
         self._length = len(days[0]) + 1
-        self._templates = [frames([*lines, BOUNDARY]) for lines in days]
-        self._ends = [
-            np.cumsum([len(line) + 4 for line in [*lines, BOUNDARY]], dtype=np.int64)
-            for lines in days
-        ]
-        causes = np.zeros(len(days) * self._length, dtype=np.int64)
+        payloads = [line for lines in days for line in (*lines, BOUNDARY)]
+        causes = [0] * len(payloads)
         causes[self._length - 1 :: self._length] = outputs
-        self._cycle = Cycle(causes)
-        self.expected = self._cycle.expected
-        self.cause = self._cycle.cause
+        super().__init__(payloads, causes, 0, 1.0)
 
     def first_output(self, day: int) -> int:
         """Return the number of the first output of that day's boundary."""
         boundary = np.array([day * self._length + self._length - 1])
-        return int(self._cycle.first_output(boundary)[0])
+        return int(self.cycle.first_output(boundary)[0])
 
-    def block(self, first: int, count: int) -> Block:
-        """Return lines up to the day's end at most."""
-        day, start = divmod(first, self._length)
-        ends = self._ends[day % _DAYS]
-        stop = min(start + count, self._length)
-        origin = int(ends[start - 1]) if start else 0
-        data = self._templates[day % _DAYS][origin : int(ends[stop - 1])]
+    @override
+    def block(self, first: int, count: int) -> Block:  # up to the day's end at most
+        day, line = divmod(first, self._length)
+        block = super().block(first, min(count, self._length - line))
         stamp = _stamp(_FIRST + timedelta(days=day % (_LAST + 1)))
-        return Block(data.replace(_DATE, stamp), ends[start:stop] - origin)
+        return Block(block.data.replace(_DATE, stamp), block.ends)
 
 
 def _line(index: int, code: bytes, get: bool) -> bytes:

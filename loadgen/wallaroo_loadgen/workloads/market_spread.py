@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from wallaroo.frames import frames
+from wallaroo.overriding import override
 from wallaroo_loadgen.workloads.cycle import (
     CycleStream,
     NumberedStream,
@@ -24,7 +25,14 @@ from wallaroo_loadgen.workloads.cycle import (
     matched,
     rows_of,
 )
-from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options, WorkloadError
+from wallaroo_loadgen.workloads.protocol import (
+    IGNORED,
+    Framing,
+    Matched,
+    Options,
+    Workload,
+    WorkloadError,
+)
 
 ORDERS, QUOTES = 0, 1
 
@@ -40,7 +48,7 @@ _CYCLE = 4096
 _PROBE_STREAM = 255
 
 
-class MarketSpread:
+class MarketSpread(Workload):
     """An order causes one output when its symbol rejects, else none; its id says which it is."""
 
     sources: Sequence[str] = ("orders", "market data")
@@ -100,8 +108,9 @@ class MarketSpread:
         bid = float(self._price[index])
         return _QUOTE.pack(2, self._symbols[index], _TIME, bid, bid + float(cents) / 100)
 
+    @override
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return which order each result is for; a result that should not come matches nothing."""
+        # Which order each result is for; a result that should not come matches nothing.
         result = matched(len(outputs))
         raw, which = rows_of(outputs, _RESULT.size)
         rows = raw.copy().view(_RESULT_ROW).reshape(-1)
@@ -119,12 +128,14 @@ class MarketSpread:
         result.streams[which[streams == _PROBE_STREAM]] = IGNORED
         return result
 
+    @override
     def preparation(self) -> dict[int, bytes]:
-        """Return a quote for every symbol, those that reject last."""
+        # A quote for every symbol, those that reject last.
         return {QUOTES: frames(self._opening)}
 
+    @override
     def probe(self, attempt: int) -> dict[int, bytes]:
-        """Return an order for each symbol that rejects and has not been seen to."""
+        # An order for each symbol that rejects and has not been seen to.
         account = self._account + _PROBE_STREAM
         missing = [
             self._order(account, index)
@@ -133,8 +144,9 @@ class MarketSpread:
         ]
         return {ORDERS: frames(missing)}
 
+    @override
     def answers(self, outputs: list[bytes]) -> bool:
-        """Whether each symbol that rejects has done so with the bid and offer of its quote."""
+        # Whether each symbol that rejects has done so with the bid and offer of its quote.
         expected = {}
         for payload in self._opening[self._accepted :]:
             _, symbol, _, bid, offer = _QUOTE.unpack(payload)

@@ -41,13 +41,7 @@ class Plan:
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
-        self.schedule = Schedule.parse(
-            config.schedule,
-            rate=config.rate,
-            warmup=config.warmup,
-            duration=config.duration,
-            cooldown=config.cooldown,
-        )
+        self.schedule = schedule_of(config)
         self.workload: Workload = build(
             config.workload,
             Options(config.seed, config.connections, config.run, config.values),
@@ -70,6 +64,21 @@ class Plan:
     def streams_of(self, process: int) -> list[int]:
         """Return the streams that sender process `process` serves."""
         return list(range(process, len(self.streams), self.config.processes))
+
+
+def schedule_of(config: RunConfig) -> Schedule:
+    """Return the schedule that a configuration names.
+
+    Raises:
+        ScheduleError: when it cannot be read.
+    """
+    return Schedule.parse(
+        config.schedule,
+        rate=config.rate,
+        warmup=config.warmup,
+        duration=config.duration,
+        cooldown=config.cooldown,
+    )
 
 
 def build(name: str, options: Options) -> Workload:

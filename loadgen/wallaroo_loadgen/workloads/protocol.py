@@ -51,15 +51,15 @@ class Matched(NamedTuple):
 
 
 class Stream(Protocol):
-    """One connection's messages and the outputs they cause."""
+    """One connection's messages and the outputs they cause.
 
-    @property
-    def source(self) -> int:
-        """Which of the workload's `sources` it sends to."""
+    Attributes:
+        source: which of the workload's `sources` it sends to.
+        share: its part of the whole rate; the streams' shares add up to 1.
+    """
 
-    @property
-    def share(self) -> float:
-        """Its part of the whole rate; the streams' shares add up to 1."""
+    source: int
+    share: float
 
     def block(self, first: int, count: int) -> Block:
         """Return messages `first` … `first + count - 1`, framed. Fewer may be returned."""
@@ -72,34 +72,35 @@ class Stream(Protocol):
 
 
 class Workload(Protocol):
-    """What a load generator must know about an application."""
+    """What a load generator must know about an application.
 
-    @property
-    def sources(self) -> Sequence[str]:
-        """The inputs, in the order in which `--to` names their addresses."""
+    Attributes:
+        sources: the inputs, in the order in which `--to` names their addresses.
+        framing: how outputs are separated in the sink's bytes.
+        streams: the connections.
+    """
 
-    @property
-    def framing(self) -> Framing:
-        """How outputs are separated in the sink's bytes."""
-
-    @property
-    def streams(self) -> Sequence[Stream]:
-        """The connections."""
+    sources: Sequence[str]
+    framing: Framing
+    streams: Sequence[Stream]
 
     def match(self, outputs: list[bytes]) -> Matched:
         """Return which outputs these are. Any bytes may come; it never raises."""
 
     def preparation(self) -> dict[int, bytes]:
-        """Return framed messages, by source, to be sent once before the run."""
+        """Return framed messages, by source, to be sent once before the run; by default none."""
+        return {}
 
     def probe(self, attempt: int) -> dict[int, bytes]:
         """Return framed messages to be sent again and again until `answers` says yes.
 
-        Empty when the application cannot be asked; then the run starts at once.
+        By default there are none: the application cannot be asked, and the run starts at once.
         """
+        return {}
 
     def answers(self, outputs: list[bytes]) -> bool:
         """Whether these outputs, the first since the preparation, prove that it was processed."""
+        return bool(outputs)
 
 
 @dataclass(frozen=True)

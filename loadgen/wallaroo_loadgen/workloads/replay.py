@@ -14,11 +14,12 @@ from typing import get_args
 import numpy as np
 
 from wallaroo.frames import DEFAULT_MAX_SIZE, FrameParser
+from wallaroo.overriding import override
 from wallaroo_loadgen.workloads.cycle import CycleStream
-from wallaroo_loadgen.workloads.protocol import Framing, Matched, Options, WorkloadError
+from wallaroo_loadgen.workloads.protocol import Framing, Matched, Options, Workload, WorkloadError
 
 
-class Replay:
+class Replay(Workload):
     """The n-th output belongs to the n-th message."""
 
     sources: Sequence[str] = ("source",)
@@ -36,25 +37,14 @@ class Replay:
         self.streams = [CycleStream(payloads, [outputs] * len(payloads), 0, 1.0)]
         self._seen = 0
 
+    @override
     def match(self, outputs: list[bytes]) -> Matched:
-        """Count on from the outputs before."""
+        # Count on from the outputs before.
         first = self._seen
         self._seen += len(outputs)
         return Matched(
             np.zeros(len(outputs), dtype=np.int64), np.arange(first, self._seen, dtype=np.int64)
         )
-
-    def preparation(self) -> dict[int, bytes]:
-        """Return nothing: every output is counted by its position."""
-        return {}
-
-    def probe(self, attempt: int) -> dict[int, bytes]:
-        """Return nothing, as `preparation` does."""
-        return {}
-
-    def answers(self, outputs: list[bytes]) -> bool:
-        """Whether anything came; never asked, as there is no probe."""
-        return bool(outputs)
 
 
 def _payloads(file: str | None, max_size: int) -> list[bytes]:

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from wallaroo.frames import frame
+from wallaroo.overriding import override
 from wallaroo_loadgen.common.schedule import Int64s
 from wallaroo_loadgen.workloads.cycle import CycleStream, matched
-from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options
+from wallaroo_loadgen.workloads.protocol import IGNORED, Framing, Matched, Options, Workload
 
 _CYCLE = 4096  # lines until the text repeats
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -34,7 +35,7 @@ def vocabulary(size: int, seed: int) -> list[str]:
     return list(words)
 
 
-class WordCount:
+class WordCount(Workload):
     """One output for each word; its count says for which."""
 
     sources: Sequence[str] = ("text",)
@@ -75,8 +76,9 @@ class WordCount:
         self._position = np.concatenate(positions)
         self._cycle = _CYCLE * per_line
 
+    @override
     def match(self, outputs: list[bytes]) -> Matched:
-        """Return for each `WORD => COUNT` the place of the COUNT-th WORD in its stream."""
+        # For each `WORD => COUNT` the place of the COUNT-th WORD in its stream.
         result = matched(len(outputs))
         parts = [output.rpartition(_ARROW) for output in outputs]
         words = np.array([self._word.get(word, -1) for word, _, _ in parts], dtype=np.int64)
@@ -92,16 +94,13 @@ class WordCount:
         result.numbers[which] = rounds * self._cycle + self._position[self._start[words] + rest]
         return result
 
-    def preparation(self) -> dict[int, bytes]:
-        """Return nothing: the run's words are new."""
-        return {}
-
+    @override
     def probe(self, attempt: int) -> dict[int, bytes]:
-        """Return a word that no run has."""
+        # A word that no run has.
         return {0: frame(self._probe)}
 
+    @override
     def answers(self, outputs: list[bytes]) -> bool:
-        """Whether it was counted."""
         return any(output.startswith(self._probe + _ARROW) for output in outputs)
 
 

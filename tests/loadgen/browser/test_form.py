@@ -5,25 +5,17 @@ And as a page of somebody else would like to use it, in the same browser.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
-import sys
 import threading
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
+from load_runs import locusts_page, locusts_stats
 from webdriver import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
-
-LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 
 FOREIGN = """<!doctype html><title>waiting</title><iframe name=frame></iframe>
 <form method=post target=frame action="TARGET/swarm">
@@ -42,29 +34,9 @@ const read = path => fetch("TARGET" + path).then(answer => answer.text());
 </script>"""
 
 
-def ask(url: str) -> Any:
-    with urllib.request.urlopen(f"{url}/stats/requests") as answer:
-        return json.load(answer)
-
-
-@contextmanager
-def locust(target: int, listen: int, web: int) -> Iterator[str]:
-    words = f"--web-port {web} --workload echo --to 127.0.0.1:{target} --warmup 0.3 --duration 60"
-    program = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), *words.split()]
-    program += ["--listen", f"127.0.0.1:{listen}"]
-    url = f"http://127.0.0.1:{web}"
-    with subprocess.Popen(program, stderr=subprocess.DEVNULL) as process:
-        try:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline:
-                with contextlib.suppress(OSError):
-                    if ask(url)["state"] == "ready":
-                        break
-                time.sleep(0.1)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(60)
+def page(target: int, listen: int, web: int) -> Any:
+    options = f"--workload echo --to 127.0.0.1:{target} --warmup 0.3 --duration 60"
+    return locusts_page(web, f"{options} --listen 127.0.0.1:{listen}")
 
 
 @contextmanager
@@ -92,7 +64,7 @@ def test_rate_and_duration_are_set_in_the_form(
 ) -> None:
     listen = free_port()
     target = start_target(listen)
-    with locust(target, listen, free_port()) as url, Browser() as browser:
+    with page(target, listen, free_port()) as url, Browser() as browser:
         browser.open(url)
         browser.click("//button[.//p[text()='Custom parameters']]")
         for name, value in (("rate", "300"), ("duration", "2")):
@@ -109,21 +81,21 @@ def test_rate_and_duration_are_set_in_the_form(
 
 
 def test_the_page_says_why_a_value_is_refused(free_port: Callable[[], int]) -> None:
-    with locust(1, 0, free_port()) as url, Browser() as browser:
+    with page(1, 0, web := free_port()) as url, Browser() as browser:
         browser.open(url)
         browser.click("//button[.//p[text()='Custom parameters']]")
         browser.fill("//input[@name='rate']", "-5")
         browser.click("//button[@type='submit']")
         browser.wait(lambda: "a number above 0, not -5" in browser.text(), "nothing is said")
-        assert ask(url)["state"] == "ready"
+        assert locusts_stats(web)["state"] == "ready"
 
 
 def test_a_page_of_another_origin_starts_nothing(free_port: Callable[[], int]) -> None:
-    with locust(1, 0, free_port()) as url, foreign(url) as other, Browser() as browser:
+    with page(1, 0, web := free_port()) as url, foreign(url) as other, Browser() as browser:
         browser.open(other)
         browser.wait(lambda: browser.script("return document.title") == "done", "not done")
         assert "refused: the request comes from a page of" in browser.script(
             "return window.figures"
         )
-        now = ask(url)
+        now = locusts_stats(web)
         assert (now["state"], now["user_count"]) == ("ready", 0)

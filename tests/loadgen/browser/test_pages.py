@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import signal
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from load_runs import result
+from load_runs import locusts_page, result
 from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare
 from wallaroo_loadgen.comparison.history import histories
 from wallaroo_loadgen.control.result import Metric, Result
@@ -26,7 +21,6 @@ from webdriver import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 NASTY = "<img src=x onerror=window.run=1>"  # as a file's name, which ends up as the run's
 # A line is drawn when some pixels of the canvas have its colour, or nearly: its edges are mixed.
 DRAWN = """
@@ -122,34 +116,6 @@ def test_the_live_page(
         assert browser.script("return window.run") is None
 
 
-@contextmanager
-def locust(target: int, listen: int, web: int, master: int) -> Iterator[str]:
-    words = f"--web-port {web} --web-host 127.0.0.1 --processes 2 --autostart --workload echo"
-    words += f" --master-bind-port {master} --master-port {master} --rate 400 --duration 90"
-    words += f" --to 127.0.0.1:{target} --listen 127.0.0.1:{listen} --warmup 0.5"
-    command = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), *words.split()]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield f"http://127.0.0.1:{web}"
-        finally:
-            process.terminate()
-            process.wait(60)
-
-
-def wait_for_run(url: str) -> None:
-    """Wait until the run goes on: a page that was opened before does not notice."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with (
-            contextlib.suppress(OSError),
-            urllib.request.urlopen(f"{url}/stats/requests") as answer,
-        ):
-            if json.load(answer)["state"] == "running":
-                return
-        time.sleep(0.1)
-    raise AssertionError("no run within a minute")
-
-
 # What a person sees at any moment, noted at each change: whether the tab's table has figures, and
 # whether anything says that it waits.
 NOTE = """
@@ -169,8 +135,11 @@ look();
 def test_locusts_pages(start_target: Callable[..., int], free_port: Callable[[], int]) -> None:
     listen = free_port()
     target = start_target(listen, "--delay", "0.01")
-    with locust(target, listen, free_port(), free_port()) as url, Browser() as browser:
-        wait_for_run(url)
+    master, web = free_port(), free_port()
+    options = "--processes 2 --autostart --workload echo --rate 400 --duration 90 --warmup 0.5"
+    options += f" --master-bind-port {master} --master-port {master}"
+    options += f" --to 127.0.0.1:{target} --listen 127.0.0.1:{listen}"
+    with locusts_page(web, options, state="running") as url, Browser() as browser:
         browser.open(f"{url}/?tab=wallaroo")
         browser.script(NOTE)
         browser.wait(lambda: "99.99" in browser.text(), "no percentiles in our tab")

@@ -45,9 +45,14 @@ def load(*words: str) -> Done:
     )
 
 
-def refused(*words: str) -> Done:
-    """Run a load test that measures nothing, in this process."""
-    return wallaroo_here("load", *words)
+def started(
+    free_port: Callable[[], int], behaviour: str, *options: str, command: str = "{}"
+) -> tuple[Done, int]:
+    """Run a load test that starts its target; return what it said, and the target's port."""
+    port = free_port()
+    target = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} {behaviour}"
+    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", *SHORT, *options]
+    return load("echo", *words, "--start", command.format(target)), port
 
 
 @pytest.fixture
@@ -119,46 +124,29 @@ def test_a_terminal_shows_the_run_while_it_goes_on(addresses: Callable[..., list
         assert words in said.decode()
 
 
-def test_a_command_that_cannot_be_started_is_told(free_port: Callable[[], int]) -> None:
-    done = refused("echo", "--to", f"127.0.0.1:{free_port()}", "--start", "/no/such", "--wait", "1")
-    assert done.returncode == 4
-    assert "INVALID: the application cannot be started: " in done.stdout
-    assert "'/no/such'" in done.stdout
-
-
-def test_an_address_that_is_taken_is_told_in_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        at = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = refused("echo", "--to", at, "--listen", at, "--wait", "0.5")
-    assert done.returncode == 4
-    said = (
-        f"INVALID: cannot listen at {at}: Address already in use; --listen HOST:0 takes a free port"
-    )
-    assert said in done.stdout.splitlines()
-
-
-def test_nobody_listens(free_port: Callable[[], int]) -> None:
-    port = free_port()
-    done = refused("echo", "--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--wait", "0.5")
-    assert done.returncode == 4
-    assert f"INVALID: nobody listens at 127.0.0.1:{port} (waited 0.5 s)" in done.stdout
-    assert "Traceback" not in done.stderr
-
-
-def test_no_sink_connects(free_port: Callable[[], int]) -> None:
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--start /no/such --wait 1", "the application cannot be started: .*'/no/such'"),
+        ("--listen SILENT --wait 0.5", "cannot listen at SILENT: Address already in use; --listen"),
+        ("--to CLOSED --wait 0.5", r"nobody listens at CLOSED \(waited 0.5 s\)"),
+        ("--wait 1", "no sink connected in 1 s"),
+    ],
+)
+def test_a_run_that_cannot_be_made_says_why_in_one_line(
+    free_port: Callable[[], int], options: str, words: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        to = f"127.0.0.1:{silent.getsockname()[1]}"
-        done = refused("echo", "--to", to, "--listen", "127.0.0.1:0", "--wait", "1")
+        places = {"SILENT": f"127.0.0.1:{silent.getsockname()[1]}"}
+        places["CLOSED"] = f"127.0.0.1:{free_port()}"
+        for name, place in places.items():
+            options, words = options.replace(name, place), words.replace(name, place)
+        to = [] if "--to" in options else ["--to", places["SILENT"]]
+        listen = [] if "--listen" in options else ["--listen", "127.0.0.1:0"]
+        done = wallaroo_here("load", "echo", *to, *listen, *options.split())
     assert done.returncode == 4
-    assert "no sink connected in 1 s" in done.stdout
-
-
-def test_our_own_address_is_taken(addresses: Callable[..., list[str]]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = refused("echo", *addresses(), "--listen", listen, "--wait", "1")
-    assert done.returncode == 4
-    assert "Address already in use" in done.stdout
+    assert re.search(f"^INVALID: {words}.*$", done.stdout, re.MULTILINE), done.stdout
+    assert "Traceback" not in done.stderr
 
 
 def test_a_rate_the_machine_cannot_send(addresses: Callable[..., list[str]]) -> None:
@@ -168,13 +156,11 @@ def test_a_rate_the_machine_cannot_send(addresses: Callable[..., list[str]]) -> 
     assert "could be sent before the time was over" in done.stdout
 
 
-def test_start_runs_the_application_and_stops_it(
-    free_port: Callable[[], int], tmp_path: Path
+@pytest.mark.parametrize("command", ["{}", "sh -c '{}; true'"])
+def test_start_runs_the_application_and_ends_all_that_it_has_started(
+    free_port: Callable[[], int], command: str
 ) -> None:
-    port = free_port()
-    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --delay 1"
-    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--start", start]
-    done = load("echo", *words, *SHORT)
+    done, port = started(free_port, "--delay 1", command=command)
     assert done.returncode == 0, done.stdout + done.stderr
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port))
@@ -235,7 +221,7 @@ def test_ctrl_c_leaves_a_partial_report(
     ],
 )
 def test_what_cannot_be_meant_is_exit_2(words: list[str], message: str) -> None:
-    done = refused(*words)
+    done = wallaroo_here("load", *words)
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stdout == ""
@@ -310,11 +296,8 @@ def test_a_listener_that_closes_in_the_middle(
 def test_a_target_that_crashes_is_not_a_machine_that_cannot_send(
     free_port: Callable[[], int], tmp_path: Path
 ) -> None:
-    port = free_port()
-    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --crash-after 100"
     page = tmp_path / "run.html"
-    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--html", str(page)]
-    done = load("echo", *words, *SHORT, "--start", start)
+    done, _ = started(free_port, "--crash-after 100", "--html", str(page))
     assert done.returncode == 5, done.stdout + done.stderr
     assert "TARGET ENDED: the application ended by SIGKILL" in done.stdout
     assert "this machine cannot" not in done.stdout
@@ -325,20 +308,7 @@ def test_a_target_that_crashes_is_not_a_machine_that_cannot_send(
 
 
 def test_a_search_ends_with_the_target(free_port: Callable[[], int]) -> None:
-    port = free_port()
-    start = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} --crash-after 100"
-    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--search"]
-    done = load("echo", *words, *SHORT, "--start", start)
+    done, _ = started(free_port, "--crash-after 100", "--search")
     assert done.returncode == 5, done.stdout + done.stderr
     assert "did not keep pace at any rate that was tried; at 400 the application" in done.stdout
     assert done.stdout.count("400/s") == 1  # not tried again
-
-
-def test_what_a_shell_has_started_ends_too(free_port: Callable[[], int]) -> None:
-    port = free_port()
-    start = f"sh -c '{sys.executable} {TARGET} --port {port} --sink {{listen}} --delay 1; true'"
-    words = ["--to", f"127.0.0.1:{port}", "--listen", "127.0.0.1:0", "--start", start]
-    done = load("echo", *words, *SHORT)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", port))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -123,22 +124,42 @@ def test_a_backlog_that_grows_is_no_sustained_rate() -> None:
     assert "grew by 50%" in str(why_not_sustained(with_backlog([5] * 9)))
 
 
-def test_a_search_closes_in_on_the_limit() -> None:
+def searched(rate: float, outcome: Callable[[float], dict[str, Any]]) -> tuple[Any, list[float]]:
+    """Search from this rate, with runs made up by their rates; return the best and all tried."""
     tried: list[float] = []
 
     def run(config: RunConfig) -> Result:
         tried.append(config.rate)
-        found = judged() if config.rate <= 700 else judged(latency=[])
-        found.config = config.to_json()
-        return found
+        return judged(**outcome(config.rate), config=config.to_json())
 
-    found = search(RunConfig("echo", (("h", 1),), rate=100.0), run, resolution=0.05)
-    assert tried[:6] == [100, 200, 400, 800, 800, 600]
-    assert found.best is not None
-    assert 700 / 1.05 <= found.best <= 700
-    downwards = search(RunConfig("echo", (("h", 1),), rate=10_000.0), run)
-    assert downwards.best is not None
-    assert 700 / 1.05 <= downwards.best <= 700
+    return search(RunConfig("echo", (("h", 1),), rate=rate), run, resolution=0.05).best, tried
+
+
+@pytest.mark.parametrize(
+    ("first", "tried"),
+    [(100.0, [100, 200, 400, 800, 800, 600]), (10_000.0, [10_000, 10_000, 5000])],
+)
+def test_a_search_closes_in_on_the_limit(first: float, tried: list[float]) -> None:
+    best, rates = searched(first, lambda rate: {} if rate <= 700 else {"latency": []})
+    assert rates[: len(tried)] == tried
+    assert 700 / 1.05 <= best <= 700
+
+
+def test_a_search_gives_up_where_nothing_is_good_or_this_machine_is_always_late() -> None:
+    assert searched(1000.0, lambda rate: {"latency": []})[0] is None
+    late = searched(1000.0, lambda rate: {"lateness": [9000] * 100})
+    assert late == (None, [1000, 1000, 500, 500, 250, 250])
+
+
+def test_one_hiccup_does_not_fail_a_rate() -> None:
+    seen: set[float] = set()
+
+    def outcome(rate: float) -> dict[str, Any]:
+        hiccup = rate not in seen
+        seen.add(rate)
+        return {"latency": []} if hiccup or rate > 300 else {}
+
+    assert searched(100.0, outcome)[0] > 200
 
 
 def knee(rates: dict[float, Result]) -> str:
@@ -167,43 +188,6 @@ def test_a_search_names_the_knee_in_a_sentence() -> None:
     assert knee({100.0: judged("p99<5ms", latency=slow)}) == (
         "the target did not keep p99 under 5 ms at any rate that was tried; at 100 p99 is 70.02 ms"
     )
-
-
-def test_a_search_gives_up_when_nothing_is_good() -> None:
-    def run(config: RunConfig) -> Result:
-        found = judged(latency=[])
-        found.config = config.to_json()
-        return found
-
-    assert search(RunConfig("echo", (("h", 1),), rate=1000.0), run).best is None
-
-
-def test_a_search_gives_up_on_a_machine_that_is_late_at_any_rate() -> None:
-    tried: list[float] = []
-
-    def run(config: RunConfig) -> Result:
-        tried.append(config.rate)
-        found = judged(lateness=[9000] * 100)
-        found.config = config.to_json()
-        return found
-
-    assert search(RunConfig("echo", (("h", 1),), rate=1000.0), run).best is None
-    assert tried == [1000, 1000, 500, 500, 250, 250]
-
-
-def test_one_hiccup_does_not_fail_a_rate() -> None:
-    seen: set[float] = set()
-
-    def run(config: RunConfig) -> Result:
-        hiccup = config.rate not in seen
-        seen.add(config.rate)
-        found = judged(latency=[]) if hiccup or config.rate > 300 else judged()
-        found.config = config.to_json()
-        return found
-
-    best = search(RunConfig("echo", (("h", 1),), rate=100.0), run).best
-    assert best is not None
-    assert best > 200
 
 
 @pytest.mark.parametrize(

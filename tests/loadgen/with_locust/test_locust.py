@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from load_runs import LOCUSTFILE
 
-LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 RATE, SECONDS = 500, 2.5  # warm-up 0.5, measured 1.5, cool-down 0.5
 
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import re
 import socket
-import subprocess
-import sys
-import time
 import urllib.parse
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-
-from wallaroo.access import refusal
+from load_runs import locusts_page, until
 
 pytestmark = pytest.mark.xdist_group("Locust's page")  # which is started once
 
-LOCUSTFILE = Path(__file__).parents[3] / "loadgen" / "locustfile.py"
 USERS = {"user_count": 1, "spawn_rate": 1}
 
 
@@ -49,30 +42,6 @@ class Page:
         assert status == 200, body
         return json.loads(body)
 
-    def wait_until(self, true: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError, KeyError, IndexError):
-                if true():
-                    return
-            time.sleep(0.2)
-        raise AssertionError("not within a minute")
-
-
-@contextmanager
-def locust(page: Page, *options: str, log: Path | None = None) -> Iterator[None]:
-    program = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE)]
-    program += ["--web-port", str(page.port), *options]
-    with contextlib.ExitStack() as stack:
-        errors = subprocess.DEVNULL if log is None else stack.enter_context(log.open("w"))
-        process = stack.enter_context(subprocess.Popen(program, stderr=errors))
-        try:
-            page.wait_until(lambda: page.get("/stats/requests")["state"] == "ready")
-            yield
-        finally:
-            process.terminate()
-            process.wait(60)
-
 
 @pytest.fixture(scope="module")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, Path]]:
@@ -81,7 +50,7 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, Path]
         page = Page(sock.getsockname()[1])
     log = tmp_path_factory.mktemp("locust") / "log"
     options = "--workload echo --to 127.0.0.1:9 --listen 127.0.0.1:0 --wait 1"
-    with locust(page, *options.split(), log=log):
+    with locusts_page(page.port, options, log=log):
         yield page, log
 
 
@@ -101,20 +70,20 @@ def test_runs_started_from_the_form(
     page = Page(free_port())
     options = f"--processes 2 --master-bind-port {master} --master-port {master} --workload echo"
     options += f" --to 127.0.0.1:{start_target(listen)} --listen 127.0.0.1:{listen} -o size=80"
-    with locust(page, *options.split()):
-        page.wait_until(lambda: page.get("/stats/requests")["worker_count"] == 2)
+    with locusts_page(page.port, options):
+        until(lambda: page.get("/stats/requests")["worker_count"] == 2)
         assert listening(master) == ["127.0.0.1"]  # for workers of this machine only
         form = {"duration": 1.5, "warmup": 0.3, "user_count": 2, "spawn_rate": 2}
         for rate in (200, 400):  # the second run against the same application
             status, body = page.ask("/swarm", **form, rate=rate)
             assert status == 200
             assert json.loads(body)["success"]
-            page.wait_until(
+            until(
                 lambda expected=rate * 1.5: (
                     page.get("/stats/requests")["stats"][0]["num_requests"] == expected
                 )
             )
-            page.wait_until(lambda: page.get("/stats/requests")["state"] in {"stopped", "ready"})
+            until(lambda: page.get("/stats/requests")["state"] in {"stopped", "ready"})
             table = page.get("/stats/requests")["extended_stats"][0]["data"]
             assert [row["percentile"] for row in table][:3] == [0, 50, 75]
             assert float(table[-1]["latency"]) >= float(table[1]["latency"]) > 0
@@ -212,14 +181,3 @@ def test_a_form_says_why_a_value_is_refused_and_starts_nothing(
     assert json.loads(body)["success"] is False
     assert words in json.loads(body)["message"]
     assert page.get("/stats/requests")["state"] == "ready"
-
-
-def test_names_by_what_the_server_listens_at() -> None:
-    everywhere = ""
-    assert refusal("192.0.2.1:8089", None, everywhere) is None
-    assert refusal("192.0.2.1:8089", "http://192.0.2.1:8089", everywhere) is None
-    assert refusal("192.0.2.1:8089", "http://192.0.2.1:80", everywhere) is not None
-    assert refusal("evil.example", None, everywhere) is not None
-    assert refusal("load.example", None, "load.example") is None
-    assert refusal("load.example", "https://load.example", "127.0.0.1", {"load.example"}) is None
-    assert refusal("", None, everywhere) is not None
