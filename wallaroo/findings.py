@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any
 
 from wallaroo.keys import Key, key_to_json
-from wallaroo.trace import Lineage
 
 
 class FindingKind(StrEnum):
@@ -29,7 +28,7 @@ class Finding:
         pipeline: the pipeline where it was found first.
         step: the computation's name; for a decoder the decoder's name.
         key: the entity's key, `None` if there is no entity.
-        lineage: the message at which it was found first.
+        lineage: of the message at which it was found first.
         text: what happened and what to write instead, for people.
     """
 
@@ -37,7 +36,7 @@ class Finding:
     pipeline: str
     step: str
     key: Key | None
-    lineage: Lineage
+    lineage: tuple[int, ...]
     text: str
 
     def to_json(self) -> dict[str, Any]:

@@ -11,15 +11,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from wallaroo.findings import Finding
 from wallaroo.json_fields import a_number, a_text, a_text_or_none, some_bytes
 from wallaroo.keys import Key, encode_key, key_from_json, key_to_json
 from wallaroo.topology import SinkId
 from wallaroo.user_code.failure import Cause, UserFrame
-
-if TYPE_CHECKING:
-    from wallaroo.findings import Finding
 
 Lineage: TypeAlias = tuple[int, ...]
 """(sequence, index in the first multi output, index in the second, …) (order-1).

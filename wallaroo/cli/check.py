@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP
 from wallaroo.cli.logs import application_output
+from wallaroo.cli.main import Subparsers
 from wallaroo.drawing.tree import tree
 from wallaroo.engine import load_engine
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _EXAMPLES = """\
 --in and --out may be left out: no port is opened.

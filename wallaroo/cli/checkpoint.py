@@ -9,9 +9,9 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wallaroo.cli.arguments import KEY_HELP, key_of
+from wallaroo.cli.main import Subparsers
 from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
@@ -27,9 +27,6 @@ from wallaroo.transport.checkpoint import (
     trust,
 )
 from wallaroo.transport.stored import LogPart, StoredCheckpoint, look_at_log
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _EXAMPLES = f"""\
 {KEY_HELP}

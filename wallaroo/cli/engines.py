@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
 
+from wallaroo.cli.main import Subparsers
 from wallaroo.cli.terminal import print_table
 from wallaroo.engine import ENTRY_POINTS, Capabilities, load_engine
 from wallaroo.errors import EngineNotFoundError
 from wallaroo.extras import install_command, missing_packages
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _HEADINGS = ("engine", "modes", "partitions", "batches", "live", "recovery", "faults", "not kept")
 

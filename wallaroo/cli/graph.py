@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP
 from wallaroo.cli.logs import application_output
+from wallaroo.cli.main import Subparsers
 from wallaroo.drawing.mermaid import mermaid
 from wallaroo.drawing.svg import svg
 from wallaroo.engine import load_engine
 from wallaroo.errors import WallarooError
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _EXAMPLES = """\
 --in and --out may be left out: no port is opened.

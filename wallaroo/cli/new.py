@@ -9,13 +9,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
+from wallaroo.cli.main import Subparsers
 from wallaroo.engine import engine_names
 from wallaroo.errors import UsageError, WallarooError
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _EXAMPLES = """\
 examples:

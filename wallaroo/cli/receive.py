@@ -10,17 +10,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import IO, TypeAlias
 
 from wallaroo.cli.arguments import address, count, seconds
+from wallaroo.cli.main import Subparsers
 from wallaroo.config import format_address
 from wallaroo.errors import WallarooError
 from wallaroo.frames import FrameParser
 from wallaroo.text import escaped, reason
 from wallaroo.transport.streams import LineParser, TooLongError
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _LARGEST = 64 * 1024 * 1024  # bytes of a line or a frame
 _MOST_HELD = 4 * _LARGEST  # bytes of incomplete messages, of all connections together

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.arguments import APP_HELP, KEY_HELP, count, key_of, literal_key
 from wallaroo.cli.logs import application_output
+from wallaroo.cli.main import Subparsers
 from wallaroo.cli.terminal import print_table
 from wallaroo.errors import WallarooError
 from wallaroo.keys import (
@@ -18,10 +18,6 @@ from wallaroo.keys import (
     partition_number,
     respelling_hint,
 )
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
-
 
 _EXAMPLES = f"""\
 {KEY_HELP} With --literal every KEY is a Python literal: 5, "a", b"\\x00", (1, "a").

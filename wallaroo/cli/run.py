@@ -25,7 +25,7 @@ from wallaroo.cli.arguments import (
     seconds,
 )
 from wallaroo.cli.logs import application_output, results_on
-from wallaroo.cli.main import CommandParser
+from wallaroo.cli.main import CommandParser, Subparsers
 from wallaroo.cli.summary import print_summary
 from wallaroo.cli.terminal import progress_display
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, engine_names, load_engine
@@ -33,7 +33,6 @@ from wallaroo.errors import EngineNotFoundError, ExtraMissingError
 from wallaroo.topology import Application
 
 if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
     from wallaroo.metrics.registry import Registry
     from wallaroo.monitor.otel import Exporter
 

@@ -13,18 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
 
 from wallaroo.cli.arguments import address, count, rate, seconds
+from wallaroo.cli.main import Subparsers
 from wallaroo.cli.terminal import byte_progress
 from wallaroo.config import format_address
 from wallaroo.errors import WallarooError
 from wallaroo.frames import frame, payload_of_line
 from wallaroo.text import reason
 from wallaroo.transport.sink import unacknowledged
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _AT_ONCE = 64 * 1024  # bytes that are read or written at once
 _RETRY = 0.1  # seconds between attempts to connect

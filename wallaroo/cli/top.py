@@ -6,14 +6,12 @@ import argparse
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wallaroo.cli.arguments import count, own_address, seconds
+from wallaroo.cli.main import Subparsers
 from wallaroo.monitor.client import NoFiguresError, figures_at
 from wallaroo.monitor.text import as_lines
-
-if TYPE_CHECKING:
-    from wallaroo.cli.main import Subparsers
 
 _EXAMPLES = """\
 On a terminal it goes on until Ctrl-C, also while the application is restarted. In a pipe it prints
