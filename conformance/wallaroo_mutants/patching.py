@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 from types import CodeType, FunctionType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 _ANNOTATIONS = __future__.annotations.compiler_flag
 _Node: TypeAlias = "ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef"
@@ -46,6 +46,7 @@ class Change:
     after: str
 
 
+@dataclass(frozen=True)
 class Patch:
     """Changes that are in place together.
 
@@ -54,13 +55,8 @@ class Patch:
         changes: the changes; several may be in one function.
     """
 
-    def __init__(self, name: str, changes: tuple[Change, ...]) -> None:
-        self.name = name
-        self.changes = changes
-        self._replaced: list[tuple[FunctionType, CodeType]] = []
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_replaced": []}
+    name: str
+    changes: tuple[Change, ...]
 
     def codes(self) -> dict[str, CodeType]:
         """Return the new code of each function that is changed.
@@ -77,36 +73,30 @@ class Patch:
                 raise PatchError(f"mutant {self.name!r}, {function}: {error}") from None
         return found
 
-    def put(self) -> None:
-        """Put the changes in place, until `remove`.
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Put the changes in place inside the block; threads see them too.
 
         Raises:
             PatchError: as `codes`.
         """
-        if self._replaced:
-            return
-        for name, code in self.codes().items():
-            function = _function(name)
-            self._replaced.append((function, function.__code__))
-            function.__code__ = code
-
-    def remove(self) -> None:
-        """Take the changes back."""
-        while self._replaced:
-            function, code = self._replaced.pop()
-            function.__code__ = code
-
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """Put the changes in place inside the block."""
-        if self._replaced:  # in a block around this one
-            yield
-            return
+        codes = _codes(self)
+        before = [(function, function.__code__) for function in map(_function, codes)]
         try:
-            self.put()
+            for (function, _), code in zip(before, codes.values(), strict=True):
+                function.__code__ = code
             yield
         finally:
-            self.remove()
+            for function, code in before:
+                function.__code__ = code
+
+
+NOTHING: Final = Patch("", ())
+
+
+@cache
+def _codes(patch: Patch) -> dict[str, CodeType]:
+    return patch.codes()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ the shipment that every task unpacks first, and the worker's process then puts i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
@@ -23,12 +24,10 @@ from wallaroo.overriding import override
 from wallaroo.trace import Trace
 from wallaroo_mutants.catalogue import Entry, MutantEngine, read
 from wallaroo_mutants.machinery import run_here
-from wallaroo_mutants.patching import Patch
+from wallaroo_mutants.patching import NOTHING, Patch
 
 _CLAIMS = Capabilities(isolation=frozenset({"isolated"}), live=False, small=SMALL)
 """No more than the faults need."""
-
-_NO_FAULT = Patch("", ())
 
 
 class Machinery(SparkEngine):
@@ -72,25 +71,23 @@ class WithFault(SparkEngine):
 class FaultyShipment(Shipment):
     """A shipment that brings a fault along."""
 
-    fault: Patch = _NO_FAULT
+    fault: Patch = NOTHING
 
     @override
     def covers(self, other: Shipment) -> bool:
-        fault = getattr(other, "fault", _NO_FAULT)
-        return fault.changes == self.fault.changes and super().covers(other)
+        return getattr(other, "fault", NOTHING) == self.fault and super().covers(other)
 
     @override
     def unpack(self) -> None:
         super().unpack()
-        if _brought and _brought[-1].changes != self.fault.changes:
-            _brought.pop().remove()
-        if not _brought:
-            self.fault.put()
-            _brought.append(self.fault)
+        if self.fault not in _brought:
+            _in_place.close()  # what another job has brought to this worker's process
+            _brought[:] = [self.fault]
+            _in_place.enter_context(self.fault.in_place())
 
 
 _brought: list[Patch] = []
-"""The fault of this worker's process."""
+_in_place = ExitStack()
 
 
 def mutants() -> list[Mutant]:
