@@ -157,7 +157,7 @@ def _killed_at(mutant: Mutant, seed: int, oracle: Oracle, most: int, *, drawn: b
     """Return the number of the first case on which a mutant fails."""
     part: Part = "second" if RULES[mutant.rule].second_part else "first"
     with mutant.during():
-        search = Search(mutant.make(), oracle, job=mutant.job, options=mutant.options)
+        search = Search(mutant.make(), oracle)
         only: Isolation = "isolated"
         if only not in search.runner.capabilities.isolation:
             only = "trusting"

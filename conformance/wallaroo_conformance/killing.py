@@ -7,21 +7,19 @@ returns them. They are not part of this package, because they change the inside 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Literal
+from typing import Literal
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import RULES, rule_id
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
 from wallaroo_conformance.search.budget import PROFILES, Budget
-from wallaroo_conformance.search.generation import Part
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search, Watcher
 
@@ -44,8 +42,6 @@ class Mutant:
         says: a mistake in real engines that has the same effect.
         make: makes the engine.
         home: the engine whose code has the fault.
-        options: the engine's thresholds that let small cases reach the fault.
-        job: most cases in one job.
         incomplete: the harness is broken, not the engine: the check must end as incomplete.
         shown_by: how it is found: by cases, by a live server, or by mistakes that the language must
             refuse.
@@ -58,8 +54,6 @@ class Mutant:
     says: str
     make: Callable[[], Engine]
     home: str = "reference"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    job: int = 256
     incomplete: bool = False
     shown_by: Literal["cases", "live", "language"] = "cases"
     during: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -76,8 +70,7 @@ class Kill:
 
     Args:
         mutant: the mutant.
-        rules: the rules that its failure names, the most particular first; of a live server and of
-            the language all that were found broken.
+        rules: the rules that its failure names, the most particular first.
         failure: the first that names the rule which the mutant breaks, filed under it; else the
             first one.
         cases: cases run.
@@ -131,17 +124,26 @@ def kill(
 
     A mutant may break other rules too, and these may be found first.
     """
+    begun = time.monotonic()
     with mutant.during():
-        if mutant.shown_by == "cases":
-            return _killed_by_cases(mutant, seed, budget, watcher)
-        begun = time.monotonic()
         if mutant.shown_by == "live":
             patience = _LIVE_PATIENCE if mutant.rule else PATIENCE
             _, failures = check_live(mutant.make(), "*", seed, patience=patience)
-        else:
+        elif mutant.shown_by == "language":
             _, failures = check_language("*")
-    rules = tuple(dict.fromkeys(rule for failure in failures for rule in failure.rules))
-    return Kill(mutant, rules, failures[0] if failures else None, 1, time.monotonic() - begun)
+        else:
+            # Rules of the second part need time; others may be broken only where there is time.
+            timed = mutant.rule and RULES[mutant.rule].second_part
+            search = Search(
+                mutant.make(),
+                seed=seed,
+                watcher=watcher,
+                give_up_early=True,
+                part="second" if timed else "both",
+            )
+            problem = _searched(search, mutant.rule, budget)
+            return _kill(mutant, search.findings.failures, begun, search.runner.cases, problem)
+    return _kill(mutant, failures, begun)
 
 
 def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
@@ -153,66 +155,41 @@ def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
     begun = time.monotonic()
     failures: list[Failure] = []
     with mutant.during():
-        search = Search(mutant.make(), options=mutant.options)
+        search = Search(mutant.make())
         for case in cases:
             failure = search.failure_of(case)
             if failure is not None:
                 failures.append(failure)
                 if mutant.rule in failure.rules:
                     break
-    return _kill(mutant, failures, search.runner.cases, begun)
+    return _kill(mutant, failures, begun, search.runner.cases)
 
 
-def _killed_by_cases(mutant: Mutant, seed: int, budget: Budget, watcher: Watcher | None) -> Kill:
-    begun = time.monotonic()
-    search = Search(
-        mutant.make(),
-        seed=seed,
-        job=mutant.job,
-        options=mutant.options,
-        watcher=watcher,
-        give_up_early=True,
-        part=_part(mutant.rule),
-    )
-    findings = search.findings
-    problem = ""
+def _searched(search: Search, rule: str, budget: Budget) -> str:
+    """Search until a failure names the rule; return what the harness said, if it failed."""
+    failures = search.findings.failures
     try:
-        while len(findings.failures) < _MOST_FAILURES:
+        while len(failures) < _MOST_FAILURES:
             search.search(budget)
-            if not findings.failing:
+            if not search.findings.failing:
                 break
-            found = len(findings.failures)
+            found = len(failures)
             search.explain(found + 1)
             # None was added if the time is over.
-            if len(findings.failures) == found or mutant.rule in findings.failures[-1].rules:
+            if len(failures) == found or rule in failures[-1].rules:
                 break
     except HarnessError as error:
-        problem = str(error)
-    return _kill(mutant, findings.failures, search.runner.cases, begun, problem)
-
-
-def _part(rule: str) -> Part:
-    """Return which cases may show a rule broken."""
-    if not rule:
-        return "first"
-    if RULES[rule].second_part:
-        return "second"
-    return "both" if any(law.rule == rule for law in LAWS if law.id in OF_TIMED_CASES) else "first"
+        return str(error)
+    return ""
 
 
 def _kill(
-    mutant: Mutant, failures: Sequence[Failure], cases: int, begun: float, problem: str = ""
+    mutant: Mutant, failures: Sequence[Failure], begun: float, cases: int = 1, problem: str = ""
 ) -> Kill:
     on_rule = [failure for failure in failures if mutant.rule in failure.rules]
     failure = next(iter([*on_rule, *failures]), None)
-    return Kill(
-        mutant,
-        () if failure is None else failure.rules,
-        None if failure is None else failure.filed(mutant.rule),
-        cases,
-        time.monotonic() - begun,
-        problem,
-    )
+    rules, filed = ((), None) if failure is None else (failure.rules, failure.filed(mutant.rule))
+    return Kill(mutant, rules, filed, cases, time.monotonic() - begun, problem)
 
 
 def installed_mutants() -> list[Mutant]:

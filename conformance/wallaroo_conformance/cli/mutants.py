@@ -69,9 +69,7 @@ def _store(came: Kill, directory: Path) -> None:
     if failure is None or failure.case is None:
         return
     note = f"kills the mutant {mutant.name!r}"
-    example = Counterexample(
-        failure.case, failure.rule, failure.law, mutant.home, mutant.options, note
-    )
+    example = Counterexample(failure.case, failure.rule, failure.law, mutant.home, note=note)
     print(f"    stored as {example.store(directory)}")
 
 
