@@ -3,8 +3,7 @@
 Each pipeline is a lane, left to right; the branches of a pipeline are rows of its lane. A flow runs
 along its node's row and changes rows and lanes in the gap before the node that it leads to, so that
 it crosses no box. A state partition is placed below the first lane that uses it, with a line, a
-*tie*, to every step that uses it. Steps that share a partition are put into one column if their
-order allows, so that the tie between two lanes is a straight line.
+*tie*, to every step that uses it.
 """
 
 from __future__ import annotations
@@ -122,34 +121,12 @@ class _Plan:
         self.x, self.widths = self._places()
 
     def _columns(self) -> list[int]:
-        """Return each node's column, counted from 0; no column is empty."""
-        columns = self._ranked([]) or []
-        aligned: list[list[int]] = []
-        for users in self.users:
-            first_of_pipeline = {self._lane(user): user for user in reversed(users)}
-            level = list(first_of_pipeline.values())
-            # Two partitions visited in opposite orders cannot both be aligned: align the first.
-            ranked = self._ranked([*aligned, level])
-            if ranked is not None:
-                columns, aligned = ranked, [*aligned, level]
-        return [sorted(set(columns)).index(column) for column in columns]
-
-    def _ranked(self, aligned: list[list[int]]) -> list[int] | None:
-        """Return the leftmost columns with each group of `aligned` in one column, if possible."""
-        nodes = self.application.nodes
-        columns = [0] * len(nodes)
-        for _ in range(len(nodes) + 2):
-            before = columns[:]
-            for group in aligned:
-                furthest = max(columns[user] for user in group)
-                for user in group:
-                    columns[user] = furthest
-            for index, node in enumerate(nodes):
-                for origin in () if isinstance(node, Source) else node.inputs:
-                    columns[index] = max(columns[index], columns[origin] + 1)
-            if columns == before:
-                return columns
-        return None
+        """Return each node's column, counted from 0: that behind all its inputs."""
+        columns: list[int] = []
+        for node in self.application.nodes:
+            inputs = () if isinstance(node, Source) else node.inputs
+            columns.append(max([columns[origin] + 1 for origin in inputs], default=0))
+        return columns
 
     def _rows_of_lanes(self) -> tuple[list[int], list[int]]:
         """Return each node's row in its lane, and the number of rows of each lane."""
