@@ -44,21 +44,21 @@ def check_app(options: argparse.Namespace) -> int:
     application = load_named_application(options, placeholders=True)
     inputs = _inputs(application, options)
     engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
-    found = Look()
+    result = Look()
     with Subject(options.app, options.app_arguments) as subject:
-        for logs in _chunks(inputs, options):
-            found.add(look(subject, logs, inputs.smaller, engines, _tell))
-    print(application_text(found, options.app, application))
-    _write(options, found, application)
-    return BROKEN if found.findings else KEPT
+        for logs in rounds(inputs, options):
+            result.add(look(subject, logs, inputs.smaller, engines, _tell))
+    print(application_text(result, options.app, application))
+    _write(options, result, application)
+    return BROKEN if result.findings else KEPT
 
 
-def _write(options: argparse.Namespace, found: Look, application: Application) -> None:
+def _write(options: argparse.Namespace, result: Look, application: Application) -> None:
     texts = {
-        options.json: json.dumps(application_form(found), indent=1) + "\n",
-        options.html: application_html(found, options.app, application),
-        options.junit: application_junit(found, options.app),
-        options.markdown: application_markdown(found, options.app, application),
+        options.json: json.dumps(application_form(result), indent=1) + "\n",
+        options.html: application_html(result, options.app, application),
+        options.junit: application_junit(result, options.app),
+        options.markdown: application_markdown(result, options.app, application),
     }
     for path, text in texts.items():
         if path is not None:
@@ -66,7 +66,7 @@ def _write(options: argparse.Namespace, found: Look, application: Application) -
             print(f"wrote {path}")
 
 
-def _chunks(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLog]]:
+def rounds(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLog]]:
     """Yield inputs: once, or, if there is time and they are drawn, again and again."""
     end = None if options.budget is None else time.monotonic() + options.budget
     seed = options.seed
@@ -115,11 +115,11 @@ def _mixed(files: list[Path], sources: list[str], application: Application, kind
     One file serves all sources, in turn; several files go to the sources in their order.
     """
     if len(files) == 1:
-        read = _payloads(files[0], application, sources[0], kind)
+        read = payloads_of(files[0], application, sources[0], kind)
         log = [(sources[number % len(sources)], one) for number, one in enumerate(read)]
     elif len(files) == len(sources):
         columns = [
-            [(source, one) for one in _payloads(path, application, source, kind)]
+            [(source, one) for one in payloads_of(path, application, source, kind)]
             for path, source in zip(files, sources, strict=True)
         ]
         log = [entry for row in zip_longest(*columns) for entry in row if entry is not None]
@@ -137,7 +137,7 @@ def _lines(given: bytes) -> list[bytes]:
     return [payload_of_line(line) for line in io.BytesIO(given)]
 
 
-def _payloads(path: Path, application: Application, source: str, kind: str) -> list[bytes]:
+def payloads_of(path: Path, application: Application, source: str, kind: str) -> list[bytes]:
     """Return a file's payloads; samples are frames if the file is whole frames, else lines."""
     given = path.read_bytes()
     if kind == "lines":

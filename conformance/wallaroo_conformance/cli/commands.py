@@ -60,32 +60,27 @@ def register_conform(subparsers: Subparsers) -> None:
         "applications and input, whole traces compared, failures reduced to the smallest.",
         epilog=_CONFORM_EXAMPLES,
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--engine",
         action="append",
         metavar="NAME",
         help="the engine; may be given several times (compiled)",
     )
     _add_command_options(parser)
-    parser.add_argument(
-        "--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)"
-    )
-    parser.add_argument("--cases", type=count, metavar="N", help="generate this many cases")
-    parser.add_argument(
+    add("--rules", default="*", metavar="PATTERN", help="rules to report, as 'state-*,route-1' (*)")
+    add("--cases", type=count, metavar="N", help="generate this many cases")
+    add(
         "--budget",
         type=_budget,
         metavar="TIME",
         help="run cases for so long, as 90s, 2m or 1h; with --cases whichever ends first "
         "(with --app, --cases inputs are tried again and again until then)",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the generation (0)")
-    parser.add_argument(
-        "--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)"
-    )
-    parser.add_argument(
-        "--job", type=count, default=4096, metavar="N", help="most cases in a job (4096)"
-    )
-    parser.add_argument(
+    add("--seed", type=int, default=0, metavar="S", help="of the generation (0)")
+    add("--profile", choices=["ci", "dev", "nightly"], default="dev", help="how much to do (dev)")
+    add("--job", type=count, default=4096, metavar="N", help="most cases in a job (4096)")
+    add(
         "--option",
         action="append",
         default=[],
@@ -93,72 +88,70 @@ def register_conform(subparsers: Subparsers) -> None:
         metavar="K=V",
         help="an engine's threshold, such as a segment size, for every case",
     )
-    parser.add_argument(
+    add(
         "--fail-fast",
         action="store_true",
         help="stop at the first failure of the rules asked for, and report that one",
     )
-    parser.add_argument("--no-live", action="store_true", help="leave the live server out")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
-    parser.add_argument(
+    add("--no-live", action="store_true", help="leave the live server out")
+    add("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    add("--html", type=Path, metavar="FILE", help="write the report as a page")
+    add(
         "--spec",
         metavar="URL",
         help="where the specification's chapters are published, for links (this checkout)",
     )
-    parser.add_argument(
+    add(
         "--matrix",
         type=Path,
         metavar="DIR",
         help="write a page, JSON and a badge of each engine into this folder",
     )
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
-    parser.add_argument(
+    add("--junit", type=Path, metavar="FILE", help="write the report as JUnit XML")
+    add(
         "--markdown",
         type=Path,
         metavar="FILE",
         help="write the report as Markdown, for the summary page of a CI run",
     )
-    parser.add_argument(
+    add(
         "--store",
         type=Path,
         metavar="DIR",
         help=f"where counterexamples go ({_STORE}/; those of mutants nowhere)",
     )
-    parser.add_argument(
+    add(
         "--mutants",
         nargs="?",
         const="*",
         metavar="PATTERN",
         help="check broken engines instead, and print which were found",
     )
-    parser.add_argument(
+    add(
         "--catalogue",
         action="store_true",
         help="print the operators of generated applications as JSON, with examples of each "
         "operator, for an engine in another language",
     )
-    parser.add_argument(
+    add(
         "--show",
         type=Path,
         metavar="FILE",
         help="write a page about a stored case: the application drawn, and where the engine (the "
         "one it failed on) and the reference part",
     )
-    parser.add_argument(
-        "--output", "-o", type=Path, metavar="FILE", help="where --show writes (FILE.html)"
-    )
-    app = parser.add_argument_group("an application instead of an engine")
-    app.add_argument("--app", metavar="APP", help="is this application the same everywhere?")
+    add("--output", "-o", type=Path, metavar="FILE", help="where --show writes (FILE.html)")
+    add_app = parser.add_argument_group("an application instead of an engine").add_argument
+    add_app("--app", metavar="APP", help="is this application the same everywhere?")
     for option, said in (("--frames", "framed"), ("--lines", "a line a message")):
-        app.add_argument(
+        add_app(
             option,
             type=Path,
             action="append",
             metavar="FILE",
             help=f"its input, {said}; one file for all sources, or one for each in their order",
         )
-    app.add_argument(
+    add_app(
         "--samples",
         type=Path,
         action="append",
@@ -176,24 +169,26 @@ def register_replay(subparsers: Subparsers) -> None:
         description="Run a stored case on an engine and show how it differs from the reference.",
         epilog=_REPLAY_EXAMPLES,
     )
-    parser.add_argument("case", type=Path, metavar="CASE.json", help="a case that conform stored")
-    parser.add_argument("--engine", metavar="NAME", help="the engine (the one it failed on)")
+    add = parser.add_argument
+    add("case", type=Path, metavar="CASE.json", help="a case that conform stored")
+    add("--engine", metavar="NAME", help="the engine (the one it failed on)")
     _add_command_options(parser)
-    parser.add_argument(
+    add(
         "--python", action="store_true", help="print the case as a Python module, and do not run it"
     )
     parser.set_defaults(run=_replay)
 
 
 def _add_command_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--engine-command",
         action="append",
         default=[],
         metavar="CMD",
         help="an engine in a process of its own, in any language: what to run",
     )
-    parser.add_argument(
+    add(
         "--adapter",
         action="append",
         default=[],
@@ -201,7 +196,7 @@ def _add_command_options(parser: argparse.ArgumentParser) -> None:
         help="an adapter for another engine: a script, or the name of one of a checkout's; "
         "its environment is made the first time",
     )
-    parser.add_argument(
+    add(
         "--engine-timeout",
         type=duration,
         default=10.0,

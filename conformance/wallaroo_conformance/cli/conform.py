@@ -40,7 +40,7 @@ from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import reports_junit
 from wallaroo_conformance.report.markdown import markdown
 from wallaroo_conformance.report.matrix import write_matrix
-from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text, rule_note
 from wallaroo_conformance.search.budget import chosen_budget
 
 
@@ -173,10 +173,8 @@ def _print(report: Report) -> None:
         print(failure_text(failure, report.engine, option=report.option, width=width))
         print()
     for rule, status in report.rules.items():
-        notes = sorted({law.note for law in report.laws if law.rule == rule and law.note})
-        note = f": {notes[0]}" if notes and status != "kept" else ""
-        title = RULES[rule].title
-        print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}{note}")
+        title = ": ".join(filter(None, [RULES[rule].title, rule_note(report, rule)]))
+        print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}")
     print(f"{report.engine}: {cases_text(report)}")
     if report.coverage is not None:
         print(f"{report.engine}: {coverage_text(report.coverage)}")

@@ -22,7 +22,7 @@ RECEIVE_BUFFER = 1 << 16
 """Bytes that the system is asked to keep for a sink that does not read."""
 
 _LONGEST_READ = 1 << 16
-_CHUNKS_APART = 6  # chunks that are sent so far apart that they are read one by one
+_PIECES_APART = 6  # pieces that are sent so far apart that they are read one by one
 _APART = 0.004  # seconds
 _LOOK = 0.01  # seconds between looks while waiting for something
 _SO_ATTACH_FILTER = 26  # of Linux; the standard library has no name for it
@@ -75,15 +75,15 @@ class Sender:
         self._socket = socket.create_connection(address, timeout=patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def send(self, data: bytes, chunks: Sequence[int] = ()) -> None:
-        """Send bytes, in chunks of these sizes, over and over; empty: all at once."""
+    def send(self, data: bytes, pieces: Sequence[int] = ()) -> None:
+        """Send bytes, in pieces of these sizes, over and over; empty: all at once."""
         position, number = 0, 0
         while position < len(data):
-            size = chunks[number % len(chunks)] if chunks else len(data)
+            size = pieces[number % len(pieces)] if pieces else len(data)
             self._socket.sendall(data[position : position + size])
             position += size
             number += 1
-            if chunks and number <= _CHUNKS_APART:
+            if pieces and number <= _PIECES_APART:
                 time.sleep(_APART)
 
     def finish(self) -> None:

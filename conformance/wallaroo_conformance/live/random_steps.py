@@ -56,14 +56,14 @@ class RandomSteps(RuleBasedStateMachine):
     @rule(
         connection=_connection,
         payloads=st.lists(_payload, min_size=1, max_size=3),
-        chunks=st.lists(st.integers(1, 7), max_size=2),
+        pieces=st.lists(st.integers(1, 7), max_size=2),
     )
-    def send(self, connection: int, payloads: list[bytes], chunks: list[int]) -> None:
+    def send(self, connection: int, payloads: list[bytes], pieces: list[int]) -> None:
         """Send frames, behind the rest of one that was begun."""
         sender = self._sender(connection)
         if sender.kept_back:
             self.live.complete(sender)
-        self.live.send(sender, payloads, chunks)
+        self.live.send(sender, payloads, pieces)
 
     @precondition(lambda self: self.run and self.live.senders)
     @rule(connection=_connection, payload=_payload, kept_back=st.integers(0, 9))

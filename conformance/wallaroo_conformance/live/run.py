@@ -157,19 +157,19 @@ class LiveRun:
         self,
         sender: Sender,
         payloads: Sequence[bytes],
-        chunks: Sequence[int] = (),
+        pieces: Sequence[int] = (),
         end: bytes = b"",
     ) -> None:
         """Send frames, and behind them bytes that are no frame, without waiting."""
         shown = [payload[:_SHOWN] for payload in payloads[:_SHOWN]]
         self.note(
             f"{sender.source}: send {len(payloads)} frames, their payloads begin with {shown}"
-            + f", in chunks of {list(chunks)} bytes" * bool(chunks)
+            + f", in pieces of {list(pieces)} bytes" * bool(pieces)
             + f", behind them {end!r:.40}" * bool(end)
         )
         self.log += [(sender.source, payload) for payload in payloads]
         try:
-            sender.send(self.framed(sender.source, payloads) + end, chunks)
+            sender.send(self.framed(sender.source, payloads) + end, pieces)
         except OSError as error:
             rules = ("frame-3", "frame-5") if self._refused else ("frame-5",)
             self.broken(rules, f"a connection ended that was to go on: {error}")
@@ -178,7 +178,7 @@ class LiveRun:
         self,
         sender: Sender | str,
         payloads: Sequence[bytes],
-        chunks: Sequence[int] = (),
+        pieces: Sequence[int] = (),
         *,
         end: bytes = b"",
         rules: tuple[str, ...] = (),
@@ -188,14 +188,14 @@ class LiveRun:
         Args:
             sender: the connection; a source's name: a new one to it.
             payloads: the frames'.
-            chunks: sizes of the pieces in which they are sent, over and over; empty: all at once.
+            pieces: their sizes if they are sent in pieces, over and over; empty: all at once.
             end: bytes that are sent with them and are no frame.
             rules: that speak of it if they are not received; empty: those about frames.
         """
         if isinstance(sender, str):
             sender = self.connect(sender)
-        self.hand_over(sender, payloads, chunks, end)
-        self.received(rules or self._frame_rules(payloads, chunks))
+        self.hand_over(sender, payloads, pieces, end)
+        self.received(rules or self._frame_rules(payloads, pieces))
         return sender
 
     def begin(
@@ -246,10 +246,10 @@ class LiveRun:
         self.received(("frame-3",), at_once=True)
 
     def _frame_rules(
-        self, payloads: Sequence[bytes], chunks: Sequence[int] | bytes
+        self, payloads: Sequence[bytes], pieces: Sequence[int] | bytes
     ) -> tuple[str, ...]:
         """Return the rules that speak of frames that are not received."""
-        alone = chunks or self._connections == 1
+        alone = pieces or self._connections == 1
         rules: tuple[str, ...] = ("frame-1", "frame-5") if alone else ("frame-5", "frame-1")
         if b"" in payloads:
             rules = ("frame-2", *rules)

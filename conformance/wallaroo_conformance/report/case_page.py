@@ -38,39 +38,39 @@ def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
         engine: what is compared with the reference.
         path: of its file, for the command that replays it.
     """
-    found = replayed(example, engine)
-    application = assemble(found.case)
-    reference = followed(load_engine("reference"), found.case)
-    other = {} if found.beyond else followed(engine, found.case, dict(found.options))
-    rule = found.failure.rule if found.failure else example.rule
+    result = replayed(example, engine)
+    application = assemble(result.case)
+    reference = followed(load_engine("reference"), result.case)
+    other = {} if result.beyond else followed(engine, result.case, dict(result.options))
+    rule = result.failure.rule if result.failure else example.rule
     return page(
         "case.html",
         engine=engine.name,
         path=path,
         option=getattr(engine, "option", "") or f"--engine {engine.name}",
         example=example,
-        found=found,
+        result=result,
         rule=RULES.get(rule),
         place=rule_place(rule) if rule in RULES else "",
-        verdict=_verdict(found),
+        verdict=_verdict(result),
         drawing=Markup(svg(application, marked=True)),  # noqa: S704 - the drawing escapes names
-        application=application_text(found.case),
-        input=input_text(found.case) or "(none)",
-        run=run_text(found.case),
-        module=module_text(found.case, f"{example.rule} {example.law}".strip()),
-        json=found.case.canonical_json(),
+        application=application_text(result.case),
+        input=input_text(result.case) or "(none)",
+        run=run_text(result.case),
+        module=module_text(result.case, f"{example.rule} {example.law}".strip()),
+        json=result.case.canonical_json(),
         way=_way(application, reference, other) if other else [],
-        elsewhere=not other and not found.beyond and bool(reference),
-        results=traces_side_by_side(found.meaning.trace, found.actual)
-        if found.actual is not None
-        else [(" ", line, "") for line in trace_lines(found.meaning.trace)],
+        elsewhere=not other and not result.beyond and bool(reference),
+        results=traces_side_by_side(result.meaning.trace, result.actual)
+        if result.actual is not None
+        else [(" ", line, "") for line in trace_lines(result.meaning.trace)],
     )
 
 
-def _verdict(found: Replayed) -> str:
-    if found.beyond:
+def _verdict(result: Replayed) -> str:
+    if result.beyond:
         return "not judged"
-    return "differs" if found.failure else "agrees"
+    return "differs" if result.failure else "agrees"
 
 
 def _way(application: Application, reference: Calls, other: Calls) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def _way(application: Application, reference: Calls, other: Calls) -> list[dict[
     titles: list[tuple[Any, str]] = [
         (place, f"{label.kind} {label.name}".strip()) for place, label in names
     ]
-    states = [(("state", one.name), f"state {one.name}") for one in application.partitions]
+    states = [(("state", each.name), f"state {each.name}") for each in application.partitions]
     for place, title in (*titles, *states):
         calls = side_by_side(reference.get(place, []), other.get(place, []))
         if not calls:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from wallaroo_conformance.judge.results import BROKEN, KEPT, Report
 from wallaroo_conformance.judge.rules import RULES
-from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text, rule_note
 
 VERDICTS = {KEPT: "✓ kept", BROKEN: "✗ broken"}
 """By exit code; any other is an incomplete check."""
@@ -64,10 +64,8 @@ def _engine(report: Report) -> Iterator[str]:
     yield f"<details><summary>{_escaped(report.engine)}: all rules</summary>"
     yield from ("", "| rule | | cases | |", "|---|---|---:|---|")
     for rule, status in report.rules.items():
-        notes = sorted({law.note for law in report.laws if law.rule == rule and law.note})
-        note = notes[0] if notes and status != "kept" else ""
-        title = _cell(RULES[rule].title)
-        yield f"| {rule} | {status} | {report.exercised(rule)} | {_cell(note) or title} |"
+        note = rule_note(report, rule) or RULES[rule].title
+        yield f"| {rule} | {status} | {report.exercised(rule)} | {_cell(note)} |"
     yield from ("", _cell(cases_text(report)))
     if report.coverage is not None:
         yield from ("", _cell(coverage_text(report.coverage)))

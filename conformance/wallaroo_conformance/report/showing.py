@@ -23,6 +23,12 @@ def rule_place(rule: str) -> str:
     return f"docs/spec/{RULES[rule].link}"
 
 
+def rule_note(report: Report, rule: str) -> str:
+    """Return why a rule was not kept or not exercised, or was hidden; empty: it was kept."""
+    notes = sorted({law.note for law in report.laws if law.rule == rule and law.note})
+    return notes[0] if notes and report.rules[rule] != "kept" else ""
+
+
 def trace_lines(result: Result | None, *, whole: bool = False) -> list[str]:
     """Return a trace line by line: outputs by sink, dead letters, entities, how it ended.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from wallaroo_conformance.cli.app import _chunks, _payloads
+from wallaroo_conformance.cli.app import payloads_of, rounds
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 from wallaroo_conformance.portability.inputs import SampledInputs
 
@@ -80,7 +80,7 @@ def test_samples_are_frames_if_the_whole_file_is(
     path = tmp_path / "samples"
     path.write_bytes(b"".join(map(frame, SAMPLES)) if kind == "frames" else b"\n".join(SAMPLES))
     application = load_application(ORDERS, placeholders=True)
-    assert _payloads(path, application, "orders", "samples") == SAMPLES
+    assert payloads_of(path, application, "orders", "samples") == SAMPLES
     assert f"3 {kind}" in capsys.readouterr().err
 
 
@@ -113,7 +113,7 @@ def test_input_grown_from_samples_meets_what_no_sample_has(
     assert ET.parse(suite).find("testsuite").get("failures") == "1"
 
 
-def test_payloads_come_from_the_strategy_beside_the_application(tmp_path: Path) -> None:
+def testpayloads_of_come_from_the_strategy_beside_the_application(tmp_path: Path) -> None:
     found = found_in_orders(tmp_path, "--cases", "60")
     assert [finding["input"] for finding in found["findings"]] == [[["orders", "b=6"]]]
     # What the strategy does not give is never tried, not even in a reduction.
@@ -125,8 +125,8 @@ def test_payloads_come_from_the_strategy_beside_the_application(tmp_path: Path) 
 def test_equal_seeds_grow_equal_inputs_and_time_brings_more() -> None:
     inputs = SampledInputs([("orders", b"a=7"), ("orders", b"b=1")])
     assert inputs.logs(20, 1) == inputs.logs(20, 1) != inputs.logs(20, 2)
-    chunks = iter(_chunks(inputs, Namespace(budget=60.0, cases=5, seed=0)))
-    assert next(chunks) != next(chunks)
+    drawn = iter(rounds(inputs, Namespace(budget=60.0, cases=5, seed=0)))
+    assert next(drawn) != next(drawn)
 
 
 @pytest.mark.parametrize(
