@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import weakref
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.cases.either import engine_case
-from wallaroo_conformance.cases.strategies import LENGTH, case_from_bytes
+from wallaroo_conformance.checking import Check, check_engine
+from wallaroo_conformance.search.budget import Budget
+from wallaroo_spark.engine import SparkEngine
 
 import wallaroo
 from wallaroo import testing
@@ -17,8 +17,6 @@ from wallaroo.engine import Case, TaskFault
 from wallaroo.trace import Reason
 
 pytestmark = pytest.mark.xdist_group("spark")
-
-SMALL_SEGMENTS = {"segment_bytes": 60}  # so that a few entities fill several
 
 
 class Box:
@@ -65,16 +63,6 @@ def show(message):
     return f"{message}\n"
 
 
-class Unpicklable:
-    def __init__(self):
-        self.lock = (item for item in ())
-
-
-@wallaroo.computation(name="unpicklable")
-def unpicklable(message):
-    return Unpicklable()
-
-
 def build(*steps):
     builder = wallaroo.ApplicationBuilder("agreement")
     builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, words)).to(each)
@@ -87,94 +75,25 @@ CHAINED = (
     ("to_state_partition", collect, Box, "first", letter),
     ("to_stateful", last, Box, "second"),
 )
-CIRCLE = (
-    ("to_state_partition", collect, Box, "first", letter),
-    ("to_state_partition", last, Box, "second", letter),
-    ("to_state_partition", last, Box, "first", letter),
-)
 
 
 def log(*texts):
     return [("p", text.encode()) for text in texts]
 
 
-def generated(seed, count, **changes):
-    draw = random.Random(seed)
-    return [replace(case_from_bytes(draw.randbytes(LENGTH)), **changes) for _ in range(count)]
+class WithoutServing(SparkEngine):
+    """The engine as cases see it: what a live server does has tests of its own."""
+
+    def capabilities(self):
+        return replace(super().capabilities(), live=False)
 
 
-def test_order_2_generated_cases_as_a_batch_job(spark_engine, reference):
-    cases = generated(1, 150, batches=None)
-    found = spark_engine.run_many([engine_case(case, options=SMALL_SEGMENTS) for case in cases])
-    expected = reference.run_many([engine_case(case) for case in cases])
-    for case, one, other in zip(cases, found, expected, strict=True):
-        assert one.comparable() == other.comparable(), case
-
-
-def test_order_2_generated_cases_as_a_stream_of_several_batches(spark_engine, reference):
-    cases = generated(2, 25, batches=(1, 0, 3, 2))
-    found = spark_engine.run_many([engine_case(case, options=SMALL_SEGMENTS) for case in cases])
-    expected = reference.run_many([engine_case(case) for case in cases])
-    for case, one, other in zip(cases, found, expected, strict=True):
-        assert one.comparable() == other.comparable(), case
-
-
-def both_ways(case):
-    """A case in one batch, and in batches of a message each."""
-    return [case, replace(case, batches=(1, 1))]
-
-
-IN_TURN = log("a b ab", "", "ba b a", "c")
-TOGETHER = {
-    "chained": both_ways(Case(build(*CHAINED), IN_TURN, partitions=3)),
-    "circle": both_ways(Case(build(*CIRCLE), IN_TURN, partitions=3)),
-    "exit": both_ways(Case(build(*CHAINED), log("a b", "b exit a", "a c"), partitions=2)),
-    "stop": both_ways(Case(build(*CHAINED), log("a b", "b bad a", "a bad c"), on_error="stop")),
-}
-TOGETHER |= {
-    f"{name} trusting": [replace(case, isolation="trusting") for case in TOGETHER[name]]
-    for name in ("chained", "circle")
-}
-
-
-@pytest.fixture(scope="module")
-def answers(spark_engine):
-    """What Spark gives for all cases of `TOGETHER`: a stream takes seconds to begin."""
-    traces = iter(spark_engine.run_many([case for cases in TOGETHER.values() for case in cases]))
-    return {name: [next(traces) for _ in cases] for name, cases in TOGETHER.items()}
-
-
-@pytest.mark.parametrize("mode", ["", " trusting"], ids=["isolated", "trusting"])
-@pytest.mark.parametrize("name", ["chained", "circle"])
-def test_order_1_partitions_in_a_row_and_in_a_circle(answers, reference, name, mode):
-    expected = reference.run(TOGETHER[name][0]).comparable()
-    assert [trace.comparable() for trace in answers[name + mode]] == [expected, expected]
-
-
-def test_dead_3_nothing_after_an_exit_takes_effect(answers, reference):
-    for found in answers["exit"]:
-        assert found.ended is not None
-        assert (found.ended.kind, found.ended.lineage) == ("exit", (1, 1))
-        assert found.comparable() == reference.run(TOGETHER["exit"][0]).comparable()
-
-
-def test_dead_4_nothing_after_the_first_dead_letter_takes_effect(answers, reference):
-    for found in answers["stop"]:
-        assert [letter.lineage for letter in found.dead_letters] == [(1, 1)]
-        assert found.comparable() == reference.run(TOGETHER["stop"][0]).comparable()
-
-
-def test_state_7_trusting_mode_does_over_what_failed(spark_engine, reference):
-    case = Case(build(*CHAINED), log("b bad", "b"), isolation="trusting")
-    found = spark_engine.run(case)
-    assert found.comparable() == reference.run(replace(case, isolation="isolated")).comparable()
-
-
-def test_unportable_is_met_at_the_step_that_made_it(spark_engine, reference):
-    case = Case(build(("to", unpicklable), *CHAINED[1:]), log("a"))
-    found = spark_engine.run(case)
-    assert [(d.reason, d.step) for d in found.dead_letters] == [(Reason.UNPORTABLE, "unpicklable")]
-    assert found.comparable() == reference.run(case).comparable()
+def test_order_2_generated_cases_in_batch_jobs_and_in_streams_of_batches(spark_engine):
+    """Of both modes, with windows, codecs, early ends, workers that die, several partitions."""
+    check = Check(Budget(80, variant_every=0, top_up=0), counterexamples=None)
+    report = check_engine(WithoutServing(), check)
+    assert not report.failures
+    assert not report.problems
 
 
 class Nameless(Exception):

@@ -39,7 +39,7 @@ def slow(message):
 @shared
 def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine, monkeypatch):
     # Half a minute otherwise, in which all tests of this process would wait.
-    monkeypatch.setattr("wallaroo_spark.live.watch._SIZE", 0.5)
+    monkeypatch.setattr("wallaroo_spark.live.figures._SIZE", 0.5)
     session()
     receiver = Receiver()
     builder = wallaroo.ApplicationBuilder("measured")

@@ -1,0 +1,123 @@
+"""What travels between workers and the driver: runs of messages, lineages, rows."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+from wallaroo_spark.wire.job import Row
+from wallaroo_spark.wire.lineages import numbering
+from wallaroo_spark.wire.outbox import Finished, Messages, Outputs, arrivals, outputs_in_order
+from wallaroo_spark.wire.rows import ARROW_SCHEMA, from_batch, to_batch
+
+
+def messages(node, *lineages):
+    run = Messages(node)
+    for lineage in lineages:
+        run.lineages.append(lineage)
+        run.keys.append(b"key")
+        run.messages.append(str(lineage))
+    return run
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [messages(3, (0,), (1,)), messages(3, (2,), (5,))],
+        [messages(3, (2,), (5,)), messages(3, (0,), (1,))],
+        [messages(3, (0,), (5,)), messages(3, (1,), (2,))],
+        [messages(3), messages(3, (0,), (1,), (2,), (5,))],
+    ],
+    ids=["one after the other", "in the wrong order", "overlapping", "with an empty one"],
+)
+def test_order_1_runs_are_merged_by_lineage(runs):
+    merged = arrivals(runs)
+    assert merged == [((n,), 3, b"key", str((n,)), None) for n in (0, 1, 2, 5)]
+    outputs = [Outputs(4, run.lineages, run.messages) for run in runs]
+    assert outputs_in_order(outputs) == [(lineage, text) for lineage, _, _, text, _ in merged]
+
+
+def test_time_4_what_windows_gave_comes_before_the_record_itself():
+    ordered = [
+        (3, -2, (90, b"k")),
+        (3, -1, (40, b"z")),
+        (3, -1, (50, b"a"), 4),
+        (3, -1, (50, b"b")),
+        (3,),
+        (3, 0),
+    ]
+    runs = [messages(1, *ordered[1::2]), messages(1, *ordered[::2])]
+    assert [arrival[0] for arrival in arrivals(runs)] == ordered
+
+
+def test_order_1_of_one_lineage_the_earlier_step_comes_first():
+    runs = [messages(5, (0, 1), (1, 0)), messages(2, (0,), (1, 0))]
+    assert [(lineage, node) for lineage, node, *_ in arrivals(runs)] == [
+        ((0,), 2),
+        ((0, 1), 5),
+        ((1, 0), 2),
+        ((1, 0), 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    "lineages",
+    [[], [(0,), (7,)], [(0, 2, 1), (1 << 40, 0, 3)], [(0, -1, (1 << 70, b"k"), 5), (0,)]],
+    ids=str,
+)
+def test_a_run_travels_as_it_is(lineages):
+    run = messages(1, *lineages)
+    assert pickle.loads(pickle.dumps(run, 5)) == run
+    outputs = Outputs(2, run.lineages, [b"a"] * len(lineages))
+    assert pickle.loads(pickle.dumps(outputs, 5)) == outputs
+
+
+def test_time_4_windows_of_all_shards_are_numbered_by_end_and_key():
+    finished = Finished(fired={(7, -1): [(10, b"b"), (20, b"a")]})
+    finished.add(Finished(fired={(7, -1): [(10, b"a"), (20, b"b")], (8, -1): [(5, b"z")]}))
+    numbered = numbering(finished.fired)
+    assert numbered((7, -1, (10, b"a"))) == (7, -1, 0)
+    assert numbered((7, -1, (10, b"b"), 3)) == (7, -1, 1, 3)
+    assert numbered((7, -1, (20, b"b"))) == (7, -1, 3)
+    assert numbered((8, -1, (5, b"z"))) == (8, -1, 0)
+    assert numbered((7, 0)) == (7, 0)
+    assert numbered((7, 1, 2)) == (7, 1, 2)
+
+
+def test_dead_3_a_window_that_killed_workers_has_the_number_of_those_before_it():
+    numbered = numbering({(7, -1): [(10, b"a"), (20, b"a")]})
+    assert numbered((7, -1, (20, b"b"))) == (7, -1, 2)
+    assert numbered((9, -1, (20, b"b"))) == (9, -1, 0)
+
+
+LARGEST = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [Row(0, 0, b"")],
+        [Row(0, 0, None)],
+        [Row(-LARGEST - 1, LARGEST, b"a\0"), Row(1, -1, None), Row(2, 0, b"")],
+        [Row(number, 1, b"x" * number if number % 3 else None) for number in range(17)],
+    ],
+)
+def test_a_batch_gives_the_rows_it_was_made_of(rows):
+    batch = to_batch(iter(rows))
+    batch.validate(full=True)
+    assert batch.schema == ARROW_SCHEMA
+    assert list(from_batch(batch)) == rows
+
+
+def test_a_worker_needs_no_pandas_for_it():
+    script = """
+import sys
+from wallaroo_spark.wire.job import Row
+from wallaroo_spark.wire.rows import from_batch, to_batch
+assert list(from_batch(to_batch([Row(0, 1, b"a")]))) == [Row(0, 1, b"a")]
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
