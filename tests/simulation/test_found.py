@@ -28,12 +28,12 @@ def planted(words):
 
 
 def sending(number, life, *frames):
-    return Sending(number, life, source=0, after=0.0, frames=frames)
+    return Sending(number, source=0, frames=frames, life=life)
 
 
 def test_a_log_that_was_not_cut_is_cut_after_the_restart():
     words = ("word",) * 8
-    plan = Plan(1, (Life(), Life()), (sending(0, 0, *words), sending(1, 1, *words)))
+    plan = Plan(1, (Life(),), (sending(0, 0, *words), sending(1, 1, *words)))
 
     class Killed(CheckpointRun):
         """Its first process dies before it comes to cut the log; the second finds it too long."""
@@ -65,7 +65,7 @@ def test_a_log_that_was_not_cut_is_cut_after_the_restart():
 def test_no_checkpoint_passes_a_dead_letter_that_is_not_on_disk(fault, words):
     frames = ("undecodable", "word")
     plans = [
-        Plan(seed, (Life(power=True, faults=(fault,)), Life()), (sending(0, 0, *frames),))
+        Plan(seed, (Life(power=True, faults=(fault,)),), (sending(0, 0, *frames),))
         for seed in range(20)
     ]
     run_all(plans, interval=0.005)

@@ -10,7 +10,7 @@ Nothing of the engine is replaced. What it asks of the operating system is: the 
 - `peers`: senders and receivers, which notice what they are told.
 - `plans`: one run as a value, drawn from a seed; what fails is made smaller.
 - `serving`, `logs`: what runs: the server; an input log by itself.
-- `planted`: faults put into the engine, each of which has to be found.
+- `planted`: faults put into the engine (`planted.toml`), each of which has to be found.
 
 One run has several *lives*: the engine is started, does its work, and crashes at a step that the
 plan says; the last life is stopped in order. A *step* is a call to the system or a turn of the

@@ -210,8 +210,7 @@ def _fsync(fd: Any) -> None:
         if isinstance(node, File):
             node.fail_to_sync(machine.chance)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
-    if type(node) not in machine.unsynced:
-        node.sync()
+    node.sync()
     return None
 
 

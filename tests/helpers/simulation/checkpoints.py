@@ -18,12 +18,10 @@ from wallaroo_reference.serving.server import Server
 from simulation import application, plans
 from simulation.checks import check_all, told
 from simulation.loop import JobThread, Loop, Thread
-from simulation.plans import Life, Plan, smaller
+from simulation.plans import Life, Plan
 from simulation.runs import APPLICATION, DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
-
-__all__ = ["CheckpointRun", "drawn", "run", "smaller"]
 
 _DIRECTORY = Path("/sim/checkpoint")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
 from simulation.machine import Machine, running
-from simulation.plans import Life, drawn_life, smaller_lives
+from simulation.plans import Life, drawn_life
 from simulation.world import Broken, Crash, World
 from wallaroo.records import Frame, Record, Tick, with_times_that_never_decrease
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
@@ -35,11 +35,6 @@ class LogPlan:
     seed: int
     lives: tuple[LogLife, ...]
 
-    @property
-    def size(self) -> int:
-        """How much there is in it."""
-        return sum([10 + len(one.actions) + len(one.life.faults) for one in self.lives])
-
 
 def drawn(seed: int) -> LogPlan:
     """Return the plan of a seed."""
@@ -51,18 +46,6 @@ def _life(chance: Random) -> LogLife:
     kinds: list[Action] = ["append"] * 4 + ["records", "sync", "sync", "drop", "read", "reopen"]
     actions = [(chance.choice(kinds), chance.randint(0, 9)) for _ in range(chance.randint(1, 25))]
     return LogLife(drawn_life(chance, longest=7), tuple(actions))
-
-
-def smaller(plan: LogPlan) -> Iterator[LogPlan]:
-    """Yield plans with one thing less."""
-    for index, one in enumerate(plan.lives):
-        before, after = plan.lives[:index], plan.lives[index + 1 :]
-        yield replace(plan, lives=before + after)
-        for life in smaller_lives(one.life):
-            yield replace(plan, lives=(*before, replace(one, life=life), *after))
-        for at in range(len(one.actions)):
-            actions = one.actions[:at] + one.actions[at + 1 :]
-            yield replace(plan, lives=(*before, replace(one, actions=actions), *after))
 
 
 def run(plan: LogPlan) -> int:

@@ -33,7 +33,6 @@ class Machine:
     Attributes:
         troubled: a call has failed in this life.
         lost: the disk holds what no engine can make sense of.
-        unsynced: kinds of nodes for which `fsync` does nothing: a planted fault.
     """
 
     def __init__(self, world: World) -> None:
@@ -45,7 +44,6 @@ class Machine:
         self.troubled = False
         self.lost = False
         self.chance = world.chance("machine")
-        self.unsynced: set[type] = set()
         self._faults: set[tuple[str, str, int]] = set()
         self._counts: dict[tuple[str, str], int] = {}
 
@@ -152,17 +150,6 @@ def running(machine: Machine) -> Iterator[None]:
     finally:
         here.machine = None
         random.setstate(state)
-
-
-@contextlib.contextmanager
-def not_syncing(*kinds: type) -> Iterator[None]:
-    """Let `fsync` do nothing for files or folders, as if it had been left out here."""
-    assert here.machine is not None
-    before, here.machine.unsynced = here.machine.unsynced, set(kinds)
-    try:
-        yield
-    finally:
-        here.machine.unsynced = before
 
 
 def simulated(path: Any) -> str | None:

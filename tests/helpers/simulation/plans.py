@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from random import Random
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["word", "slow", "undecodable", "raising"]
 FAULTS = {
@@ -22,20 +22,20 @@ class Sending:
 
     Args:
         number: of this connection, from 0; it stands in every frame.
-        life: the process to which it first tries to connect, and may come too late.
         source: number of the source.
-        after: seconds after that life began.
         frames: what is sent.
+        life: the process to which it first tries to connect, and may come too late.
+        after: seconds after that life began.
         breaks_at: bytes after which the sender resets; `None`: it sends all.
         half_closes: it says that it sends nothing more, else it waits.
         too_large: after the frames comes a header that claims too much (frame-3).
     """
 
     number: int
-    life: int
     source: int
-    after: float
     frames: tuple[Kind, ...]
+    life: int = 0
+    after: float = 0.0
     breaks_at: int | None = None
     half_closes: bool = True
     too_large: bool = False
@@ -81,19 +81,12 @@ class Life:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run. Its last life has no crash and no fault, so that all must be delivered in the end."""
+    """A run. After `lives` comes one without a crash: all must be delivered in the end."""
 
     seed: int
     lives: tuple[Life, ...]
     sendings: tuple[Sending, ...]
     troubles: tuple[Trouble, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """How much there is in it, to compare two plans."""
-        frames = sum([len(one.frames) for one in self.sendings])
-        faults = sum([len(one.faults) + (one.full is not None) for one in self.lives])
-        return 10 * len(self.lives) + 3 * len(self.sendings) + frames + faults + len(self.troubles)
 
 
 def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
@@ -120,7 +113,7 @@ def drawn(seed: int, *, durable: bool, sources: int, sinks: int) -> Plan:
         )
         for _ in range(chance.choice((0, 0, 1, 2, 4)))
     ]
-    return Plan(seed, (*lives, Life()), tuple(sendings), tuple(troubles))
+    return Plan(seed, tuple(lives), tuple(sendings), tuple(troubles))
 
 
 def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> Life:
@@ -150,61 +143,28 @@ def _sending(chance: Random, number: int, life: int, sources: int) -> Sending:
     frames = tuple([chance.choice(kinds) for _ in range(count)])
     return Sending(
         number,
-        life,
-        chance.randrange(sources),
-        chance.choice((0.0, 0.0, 0.01, 0.05)),
-        frames,
+        source=chance.randrange(sources),
+        after=chance.choice((0.0, 0.0, 0.01, 0.05)),
+        frames=frames,
+        life=life,
         breaks_at=chance.randint(0, 30 * count) if chance.random() < 0.15 else None,
         half_closes=chance.random() < 0.8,
         too_large=chance.random() < 0.05,
     )
 
 
-def smaller(plan: Plan) -> Iterator[Plan]:
-    """Yield plans with one thing less, those with most left out first."""
-    for index in range(len(plan.lives) - 1):
-        lives = plan.lives[:index] + plan.lives[index + 1 :]
-        sendings = [replace(one, life=one.life - (one.life > index)) for one in plan.sendings]
-        yield replace(plan, lives=lives, sendings=tuple(sendings))
-    for index in range(len(plan.sendings)):
-        yield replace(plan, sendings=plan.sendings[:index] + plan.sendings[index + 1 :])
-    for index in range(len(plan.troubles)):
-        yield replace(plan, troubles=plan.troubles[:index] + plan.troubles[index + 1 :])
-    for index, life in enumerate(plan.lives):
-        for less in smaller_lives(life):
-            yield replace(plan, lives=(*plan.lives[:index], less, *plan.lives[index + 1 :]))
-    for index, sending in enumerate(plan.sendings):
-        for fewer in _smaller_sending(sending):
-            sendings = [*plan.sendings[:index], fewer, *plan.sendings[index + 1 :]]
-            yield replace(plan, sendings=tuple(sendings))
-
-
-def smaller_lives(life: Life) -> Iterator[Life]:
-    """Yield lives with one trouble less."""
-    if life.crash_at is not None:
-        yield replace(life, crash_at=None)
-    if life.power:
-        yield replace(life, power=False)
-    if life.stop_after is not None:
-        yield replace(life, stop_after=None)
-    if life.full is not None:
-        yield replace(life, full=None)
-    if life.accept_fails:
-        yield replace(life, accept_fails=0)
-    for index in range(len(life.faults)):
-        yield replace(life, faults=life.faults[:index] + life.faults[index + 1 :])
-
-
-def _smaller_sending(sending: Sending) -> Iterator[Sending]:
-    if sending.too_large:
-        yield replace(sending, too_large=False)
-    if sending.breaks_at is not None:
-        yield replace(sending, breaks_at=None)
-    if sending.life or sending.after:
-        yield replace(sending, life=0, after=0.0)
-    for index in range(len(sending.frames)):
-        yield replace(sending, frames=sending.frames[:index] + sending.frames[index + 1 :])
-    for index, kind in enumerate(sending.frames):
-        if kind != "word":
-            frames = (*sending.frames[:index], "word", *sending.frames[index + 1 :])
-            yield replace(sending, frames=frames)
+def smaller(value: Any) -> Iterator[Any]:
+    """Yield values with one thing less: a field with its default, a tuple without an item."""
+    if isinstance(value, tuple):
+        for index, item in enumerate(value):
+            before, after = value[:index], value[index + 1 :]
+            yield before + after
+            yield from [(*before, less, *after) for less in smaller(item) if is_dataclass(item)]
+    elif is_dataclass(value):
+        for field in fields(value):
+            now = getattr(value, field.name)
+            if field.default is not MISSING and now != field.default:
+                yield replace(value, **{field.name: field.default})
+            if field.default is not None:
+                for less in smaller(now):
+                    yield replace(value, **{field.name: less})

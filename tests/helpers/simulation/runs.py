@@ -74,15 +74,16 @@ class Run:
         application.pass_time = self.world.pass_time
         silent = contextlib.redirect_stderr(io.StringIO())  # the addresses of each life
         with running(self.machine), self.around(), silent:
-            for life in self.plan.lives:
+            lives = (*self.plan.lives, Life())
+            for life in lives:
                 application.forget()
                 self.arrived.clear()
                 summary = self._live(life)
                 self.machine.crash(power=life.power)
                 if self.machine.lost:
                     break
-                self.check(life, summary, last=life is self.plan.lives[-1])
-                most = 4.0 if life in self.plan.lives[-2:] else _BETWEEN  # no disk is full then
+                self.check(life, summary, last=life is lives[-1])
+                most = 4.0 if life in lives[-2:] else _BETWEEN  # no disk is full then
                 self.world.settle(
                     self.world.chance("pause", self.world.life).uniform(most / 2, most)
                 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from simulation import checkpoints, logs, recordings, serving
 from simulation.calls import installed
+from simulation.plans import smaller
 from simulation.world import Broken
 
 PATIENCE = 60.0
@@ -26,19 +27,17 @@ class Subject:
     Args:
         drawn: returns a seed's plan.
         run: runs a plan, and returns how many crashes there were; raises `Broken`.
-        smaller: yields plans with something left out.
     """
 
     drawn: Callable[[int], Any]
     run: Callable[[Any], int]
-    smaller: Callable[[Any], Iterator[Any]]
 
 
 SUBJECTS = {
-    "checkpoint": Subject(checkpoints.drawn, checkpoints.run, checkpoints.smaller),
-    "server": Subject(serving.drawn, serving.run, serving.smaller),
-    "log": Subject(logs.drawn, logs.run, logs.smaller),
-    "recording": Subject(logs.drawn, recordings.run, logs.smaller),
+    "checkpoint": Subject(checkpoints.drawn, checkpoints.run),
+    "server": Subject(serving.drawn, serving.run),
+    "log": Subject(logs.drawn, logs.run),
+    "recording": Subject(logs.drawn, recordings.run),
 }
 
 
@@ -84,7 +83,7 @@ def shrunk(subject: Subject, found: Failure, seconds: float) -> Failure:
     progress = True
     while progress:
         progress = False
-        for plan in subject.smaller(found.plan):
+        for plan in smaller(found.plan):
             if time.perf_counter() > end:
                 return found
             less, _ = failure(subject, plan)

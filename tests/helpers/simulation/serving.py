@@ -8,12 +8,10 @@ from simulation import application, plans
 from simulation.checks import check_dead_letters, check_order, check_outputs
 from simulation.loop import Loop, Thread
 from simulation.peers import Sender
-from simulation.plans import Life, Plan, smaller
+from simulation.plans import Life, Plan
 from simulation.runs import APPLICATION, DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
-
-__all__ = ["ServerRun", "drawn", "run", "smaller"]
 
 
 def drawn(seed: int) -> Plan:
