@@ -9,8 +9,8 @@ rule that it breaks, or under ``equivalent``, or ``incomplete`` (`Mutant` says w
     before = "the text that is replaced"  # without it, `after` goes before the first statement
     after = "the text instead"
 
-``in``, ``before`` and ``after`` may be lists: several changes that make one fault. What is taken
-for a text, and for its indentation, says `wallaroo_mutants.patching.Change`.
+``in``, ``before`` and ``after`` may be lists: several changes that make one fault.
+`wallaroo_mutants.patching.Change` says more about the texts.
 """
 
 from __future__ import annotations
@@ -50,6 +50,32 @@ class Entry:
     patch: Patch
 
 
+def read(*homes: str) -> Iterator[Entry]:
+    """Yield what the files describe, of these homes or of all."""
+    for file in sorted(files("wallaroo_mutants").iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".toml"):
+            tables = tomllib.loads(file.read_text("utf-8"))
+            home = tables.pop("home")
+            for rule, mutants in tables.items() if not homes or home in homes else ():
+                for name, table in mutants.items():
+                    yield _entry(name, rule, home, table)
+
+
+def _entry(name: str, rule: str, home: str, table: dict[str, Any]) -> Entry:
+    places, before, after = (_listed(table.get(key, "")) for key in ("in", "before", "after"))
+    if len(places) == 1:
+        places *= len(after)
+    changes = tuple(map(Change, places, before, after))
+    assert len(changes) == len(places) == len(before) == len(after), f"{name}: lists of one length"
+    breaks = "" if rule in ("equivalent", "incomplete") else rule
+    incomplete = rule == "incomplete"
+    return Entry(name, breaks, table["says"], home, incomplete, Patch(name, changes))
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
 class MutantEngine:
     """An engine that has a fault while it runs cases.
 
@@ -85,32 +111,6 @@ class MutantEngine:
         """Run cases, with the fault."""
         with self.patch.in_place():
             return self._engine.run_many(cases)
-
-
-def read(*homes: str) -> Iterator[Entry]:
-    """Yield what the files describe, of these homes or of all."""
-    for file in sorted(files("wallaroo_mutants").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".toml"):
-            tables = tomllib.loads(file.read_text("utf-8"))
-            home = tables.pop("home")
-            for rule, mutants in tables.items() if not homes or home in homes else ():
-                for name, table in mutants.items():
-                    yield _entry(name, rule, home, table)
-
-
-def _entry(name: str, rule: str, home: str, table: dict[str, Any]) -> Entry:
-    places, before, after = (_listed(table.get(key, "")) for key in ("in", "before", "after"))
-    if len(places) == 1:
-        places *= len(after)
-    changes = tuple(map(Change, places, before, after))
-    assert len(changes) == len(places) == len(before) == len(after), f"{name}: lists of one length"
-    breaks = "" if rule in ("equivalent", "incomplete") else rule
-    incomplete = rule == "incomplete"
-    return Entry(name, breaks, table["says"], home, incomplete, Patch(name, changes))
-
-
-def _listed(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [value]
 
 
 _ISOLATED = Capabilities(isolation=frozenset({"isolated"}), live=False)

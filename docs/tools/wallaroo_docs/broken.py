@@ -113,8 +113,7 @@ def printed(run: Run, mutant: Mutant) -> dict[str, str]:
     """
     case = _case(run)
     try:
-        with mutant.during():
-            trace = mutant.make().run(case)
+        trace = mutant.make().run(case)
     except Exception:  # noqa: BLE001 - whatever a broken engine raises
         return {}
     result = result_of(case.application, trace)
