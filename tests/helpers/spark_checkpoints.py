@@ -37,5 +37,5 @@ def application(name: str = "app", *steps: Any) -> Application:
 def begun(found: Checkpoint) -> Checkpoint:
     """Do what a run does next with a new checkpoint."""
     InputLog.open(found.input_log, 1 << 20).close()
-    found.begin(0, 0)
+    found.begin()
     return found

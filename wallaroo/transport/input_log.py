@@ -43,7 +43,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from wallaroo.records import Record
@@ -117,6 +117,7 @@ class InputLog:
         *,
         file_bytes: int | None = None,
         recording: Path | None = None,
+        check: Callable[[int, int], None] = lambda first, following: None,
     ) -> InputLog:
         """Open the log in the directory `path`, create it if it is missing, and repair its end.
 
@@ -126,6 +127,8 @@ class InputLog:
             file_bytes: size of a file; by default an eighth of `max_bytes`.
             recording: a directory on the same file system in which all files stay; it may be
                 `path`.
+            check: is given the sequence of the first record and that behind the last one. What it
+                raises refuses the log before anything on disk is changed.
 
         Raises:
             InputLogError: the directory cannot be used, others can write into it, another process
@@ -139,7 +142,7 @@ class InputLog:
                 f"the input log {directory} cannot be opened: {error.strerror}"
             ) from error
         try:
-            files = recover(directory)
+            files = recover(directory, check)
             names = None if recording is None else SecondNames(recording, directory, files)
             keep_reserve(directory)
             size = file_bytes or max_bytes // FILES

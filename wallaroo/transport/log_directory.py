@@ -15,7 +15,7 @@ import fcntl
 import logging
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
@@ -96,15 +96,21 @@ def give_up_reserve(directory: Path) -> None:
         (directory / _RESERVE).unlink(missing_ok=True)
 
 
-def recover(directory: Path) -> list[LogFile]:
+def recover(directory: Path, check: Callable[[int, int], None]) -> list[LogFile]:
     """Return the files on disk, at least one, after dropping a torn end.
+
+    Args:
+        directory: the log's.
+        check: is given the sequence of the first record and that behind the last one. What it
+            raises refuses the log as it is: nothing on disk has been changed.
 
     Raises:
         InputLogError: something is damaged or missing.
     """
+    files, torn = read(directory)
+    check(files[0].first if files else 0, files[-1].next if files else 0)
     for partial in directory.glob("*.new"):
         partial.unlink()
-    files, torn = read(directory)
     if torn is not None:
         _drop_torn_end(files[-1], torn)
     if files:

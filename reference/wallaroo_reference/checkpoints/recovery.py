@@ -106,6 +106,7 @@ class Recovery(OnDisk):
                 self.partitions = self._identified(application, partitions)
                 fresh = not (self._directory.own_part / FILE).exists()
                 has_log = any(self._directory.input_log.glob("*.log"))
+                self.head = None
                 if not fresh:
                     self.store = Store(self._directory.own_part)
                     up.callback(self.store.close)
@@ -122,18 +123,16 @@ class Recovery(OnDisk):
                     )
                     up.callback(recording.close)
                     kept = recording.input_log
-                self.log = InputLog.open(self._directory.input_log, log_bytes, recording=kept)
+                self.log = InputLog.open(
+                    self._directory.input_log,
+                    log_bytes,
+                    recording=kept,
+                    check=self._refuse_all_input if fresh else self._check_input,
+                )
                 up.callback(self.log.close)
                 if fresh:
-                    if self.log.next_sequence:
-                        raise self._directory.half_deleted(
-                            f"its input has records, and {FILE} is missing",
-                            self._directory.own_part,
-                        )
                     self.store = Store.create(self._directory.own_part)
                     up.callback(self.store.close)
-                    self.head = None
-                self._check_input()
             except OSError as error:
                 raise CheckpointError(
                     f"the checkpoint {directory} cannot be written: {error.strerror}"
@@ -224,18 +223,25 @@ class Recovery(OnDisk):
             return partitions or 1
         return directory.identify(ENGINE, application, partitions)
 
-    def _check_input(self) -> None:
-        """Refuse a checkpoint whose input log, or whose file, is an older or another one."""
-        if self.log.first_sequence > self.position:
+    def _refuse_all_input(self, first: int, following: int) -> None:
+        """Refuse an input log with records: the state that belongs to them is gone."""
+        if following:
             raise self._directory.half_deleted(
-                f"its input begins at record {self.log.first_sequence}, and its state knows those "
-                f"before {self.position} only",
+                f"its input has records, and {FILE} is missing", self._directory.own_part
+            )
+
+    def _check_input(self, first: int, following: int) -> None:
+        """Refuse an input log that is older or newer than the state, or another one's."""
+        if first > self.position:
+            raise self._directory.half_deleted(
+                f"its input begins at record {first}, and its state knows those before "
+                f"{self.position} only",
                 self._directory.own_part,
             )
-        if self.log.next_sequence < self.position:
+        if following < self.position:
             raise self._directory.half_deleted(
-                f"its input ends before record {self.log.next_sequence}, and its state knows those "
-                f"before {self.position}",
+                f"its input ends before record {following}, and its state knows those before "
+                f"{self.position}",
                 self._directory.input_log,
             )
 

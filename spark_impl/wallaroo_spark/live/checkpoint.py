@@ -71,35 +71,43 @@ class Checkpoint(CheckpointDirectory):
         """The file with what a restart has to know."""
         return self.directory / RESUME
 
-    def begin(self, first_sequence: int, next_sequence: int) -> None:
-        """Refuse a checkpoint whose input log or Spark's part was deleted; else make Spark's part.
+    def check_input(self, first: int, following: int) -> None:
+        """Refuse a checkpoint whose input log or Spark's part was deleted, or is another's.
 
         Call it before anything is received: otherwise new frames would get numbers that Spark has
-        already processed. And after the log is opened: so where Spark's part is, a log has been.
-        What a run has left that died before Spark's first micro-batch is deleted.
+        already processed.
 
         Args:
-            first_sequence: the input log's first sequence.
-            next_sequence: the input log's next sequence.
+            first: sequence of the input log's first record.
+            following: sequence behind its last record.
 
         Raises:
-            CheckpointError: the input log begins after, or ends before, what Spark has processed;
-                or an earlier version has put windows where they are not looked for; or Spark's part
-                cannot be made.
+            CheckpointError: the input log begins after, or ends before, what Spark has processed.
         """
         committed, planned = self._spark_part.committed, self._spark_part.planned
-        if first_sequence > committed:
+        if first > committed:
             raise self.half_deleted(
-                f"its input begins at frame {first_sequence}, but Spark has committed only those "
-                f"before {committed}",
+                f"its input begins at frame {first}, but Spark has committed only those before "
+                f"{committed}",
                 self.spark,
             )
-        if next_sequence < planned:
+        if following < planned:
             raise self.half_deleted(
-                f"its input ends before frame {next_sequence}, and Spark has been given those "
-                f"before {planned}",
+                f"its input ends before frame {following}, and Spark has been given those before "
+                f"{planned}",
                 self.input_log,
             )
+
+    def begin(self) -> None:
+        """Make Spark's part. What a run has left that died before its first micro-batch is deleted.
+
+        Call it after the log is opened: so where Spark's part is, a log has been.
+
+        Raises:
+            CheckpointError: an earlier version has put windows where they are not looked for; or
+                Spark's part cannot be made.
+        """
+        committed = self._spark_part.committed
         if committed and self._divided and self.partitions > 1 and not self._has_layout:
             raise CheckpointError(
                 f"an earlier version made the checkpoint {self.directory}, and held all windows of "

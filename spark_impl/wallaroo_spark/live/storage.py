@@ -99,9 +99,9 @@ def opened(
             kept = recording.input_log
             if options.checkpoint is None:
                 place = kept  # the temporary directory may be on another file system
-        log = InputLog.open(place, options.log_bytes, recording=kept)
+        log = InputLog.open(place, options.log_bytes, recording=kept, check=checkpoint.check_input)
         up.callback(log.close)
-        checkpoint.begin(log.first_sequence, log.next_sequence)
+        checkpoint.begin()
         last = resume_of(checkpoint, application)
         if last is None:
             yield Storage(checkpoint, log, None, {})

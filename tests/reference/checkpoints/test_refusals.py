@@ -204,6 +204,16 @@ def test_an_input_that_is_gone_before_a_state_was_stored_is_refused(tmp_path):
             opened(tmp_path / "c")
 
 
+def test_a_refused_start_changes_nothing_on_disk(tmp_path):
+    filled(tmp_path / "c")
+    [log] = (tmp_path / "c" / "input").glob("*.log")
+    os.truncate(log, log.stat().st_size - 100)  # so that records are gone whose effect is stored
+    before = log.read_bytes()
+    with pytest.raises(CheckpointError, match="half deleted: its input ends before record"):
+        opened(tmp_path / "c")
+    assert log.read_bytes() == before
+
+
 def test_an_older_copy_of_the_state_is_refused_once_the_log_is_cut(tmp_path):
     filled(tmp_path / "c", rounds=1)
     shutil.copytree(tmp_path / "c" / "reference", tmp_path / "old")

@@ -69,10 +69,10 @@ def test_recover_1_a_checkpoint_half_of_which_is_gone_is_refused(
     spark_wrote(tmp_path / "c", offsets, commits)
     found = opened()
     if problem is None:
-        found.begin(first, following)
+        found.check_input(first, following)
     else:
         with pytest.raises(CheckpointError, match=f"half deleted: its input {problem}"):
-            found.begin(first, following)
+            found.check_input(first, following)
 
 
 @pytest.mark.parametrize("how", [["--entities"], ["--migrate", f"{__file__}:spark_wrote"]])
@@ -134,7 +134,7 @@ def test_recover_1_a_run_that_died_before_its_first_batch_leaves_nothing(tmp_pat
     spark_wrote(tmp_path / "c", planned, [])
     left = tmp_path / "c" / "spark" / "offsets" / ".0.3f0e.tmp"
     left.touch()
-    opened().begin(0, 5)
+    opened().begin()
     assert left.exists() == bool(planned)
 
 
@@ -192,7 +192,7 @@ def test_a_layout_that_is_damaged_is_said_so_and_a_run_writes_it_again(
     layout.unlink()
     assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
     assert "layout.json is missing" in capsys.readouterr().err
-    opened().begin(0, 5)
+    opened().begin()
     assert layout.read_text() == before
 
 
@@ -217,12 +217,12 @@ def test_recover_1_a_checkpoint_that_was_moved_names_its_new_place(tmp_path, ope
         assert schema == f"file:{view}/state/0/_stateSchema/default/0_a"
         assert (view / "offsets" / "0").exists()
     assert moved.read_text() == before
-    opened().begin(0, 5)
+    opened().begin()
     assert f"file:{tmp_path}/c/spark/state/0/_stateSchema/default/0_a" in moved.read_text()
     assert not moved.with_name(".0.crc").exists()
     moved.write_text("v2\n{}")
     with pytest.raises(CheckpointError, match="v2/0 is damaged"):
-        opened().begin(0, 5)
+        opened().begin()
 
 
 def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opened):
