@@ -73,10 +73,16 @@ def test_the_figures_can_be_read_without_javascript(measured: Result) -> None:
     assert without.count("This plot needs JavaScript.") == 4
 
 
-def test_the_legend_of_what_was_sent_and_received_says_it_in_plain_words(measured: Result) -> None:
-    (figure,) = [one for one in figures(html([measured])) if one["title"].startswith("Sent")]
-    names = [line["name"] for line in figure["lines"]]
-    assert names == ["backlog", "messages sent", "outputs received", "outputs expected"]
+def test_plots_say_how_to_read_them_and_name_what_they_show(measured: Result) -> None:
+    page = html([measured, measured])
+    for title in {figure["title"] for figure in figures(page)}:
+        assert f"<dt>{title}</dt>" in page
+    together, *_ = shown = figures(page)
+    names = ["echo at 1,000/s, run 1", "echo at 1,000/s, run 2"]  # the same label twice
+    assert [line["name"] for line in together["lines"]] == names
+    sent = next(figure for figure in shown if figure["title"].startswith("Sent"))
+    words = ["backlog", "messages sent", "outputs received", "outputs expected"]
+    assert [line["name"] for line in sent["lines"]] == words
 
 
 def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
@@ -113,21 +119,9 @@ def test_of_many_runs_the_last_are_in_one_plot_or_the_best_of_the_searches() -> 
     assert [line["name"] for line in spectrum["lines"]] == ["at 1900/s"]
 
 
-def test_runs_with_the_same_name_are_numbered(measured: Result) -> None:
-    together = figures(html([measured, measured]))[0]
-    names = ["echo at 1,000/s, run 1", "echo at 1,000/s, run 2"]
-    assert [line["name"] for line in together["lines"]] == names
-
-
 def test_what_a_name_says_ends_no_script(measured: Result) -> None:
     nasty = "</script><script>alert(1)</script>"
     figure = plots.spectrum([(measured, nasty, "#000000")])
     text = str(plot(figure))
     assert text.count("</script>") == 1
     assert figures(text)[0]["lines"][0]["name"] == nasty
-
-
-def test_every_plot_says_how_to_read_it(measured: Result) -> None:
-    page = html([measured])
-    for title in {figure["title"] for figure in figures(page)}:
-        assert f"<dt>{title}</dt>" in page

@@ -24,22 +24,14 @@ def command(target: int, listen: int, *options: str, file: Path = LOCUSTFILE) ->
     return [*program, *fixed.split(), *times.split(), *options]
 
 
-def run_locust(target: int, listen: int, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(target, listen, *options), capture_output=True, text=True, timeout=90, check=False
-    )
+def run_locust(target: int, listen: int, *options: str, **more: Any) -> Any:
+    words = command(target, listen, *options, **more)
+    return subprocess.run(words, capture_output=True, text=True, timeout=90, check=False)
 
 
 def figures(path: Path) -> dict[str, Any]:
     run: dict[str, Any] = json.loads(path.read_text())["runs"][0]
     return run
-
-
-def judged_alike(done: subprocess.CompletedProcess[str], run: dict[str, Any]) -> None:
-    """Check the exit code; lateness is the machine's affair, anything else would be ours."""
-    others = [reason for reason in run["invalid"] if not reason.startswith("sender lateness")]
-    assert others == []
-    assert done.returncode == (4 if run["invalid"] else 0), done.stderr
 
 
 @pytest.mark.parametrize("processes", [None, 2])
@@ -61,7 +53,9 @@ def test_counts_agree_exactly(
     assert counts["scheduled"] == counts["sent"] == counts["expected"] == RATE * SECONDS
     assert counts["received"] == counts["distinct"] == counts["sent"]
     assert run["latency"]["count"] == run["lateness"]["count"] == RATE * 1.5
-    judged_alike(done, run)
+    others = [reason for reason in run["invalid"] if not reason.startswith("sender lateness")]
+    assert others == []  # lateness is the machine's affair, anything else would be ours
+    assert done.returncode == (4 if run["invalid"] else 0), done.stderr
     if processes:  # what the workers say for themselves is what the master has
         sent = re.findall(r"sender (\d): (\d+) messages sent", done.stderr)
         assert sorted(number for number, _ in sent) == ["0", "1"]
@@ -72,23 +66,15 @@ def test_counts_agree_exactly(
     assert int(row[1]) == run["latency"]["count"]
 
 
-def test_the_number_of_users_does_not_change_the_rate(
-    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
-) -> None:
-    listen, path = free_port(), tmp_path / "run.json"
-    done = run_locust(start_target(listen), listen, "-u", "7", "--load-json", str(path))
-    assert figures(path)["counts"]["sent"] == RATE * SECONDS
-    judged_alike(done, figures(path))
-
-
-def test_a_missed_slo_and_a_lost_output_decide_the_exit_code(
+def test_users_do_not_change_the_rate_and_a_lost_output_decides_the_exit_code(
     start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
 ) -> None:
     listen, path = free_port(), tmp_path / "run.json"
     target = start_target(listen, "--drop", "50")
-    done = run_locust(target, listen, "--slo", "p50<1us", "--load-json", str(path))
+    done = run_locust(target, listen, "-u", "7", "--slo", "p50<1us", "--load-json", str(path))
     assert done.returncode == 4
     run = figures(path)
+    assert run["counts"]["sent"] == RATE * SECONDS
     assert run["counts"]["missing"] == 25
     assert [slo["met"] for slo in run["slos"]] == [False]
     assert "25 missing" in done.stderr
@@ -155,8 +141,7 @@ def test_ctrl_c_while_the_run_itself_works_leaves_a_report_too(
     listen, path, file = free_port(), tmp_path / "run.json", tmp_path / "locustfile.py"
     file.write_text(INTERRUPTED_THERE)
     options = ("--load-json", str(path), "--duration", "60")
-    words = command(start_target(listen), listen, *options, file=file)
-    done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+    done = run_locust(start_target(listen), listen, *options, file=file)
     assert done.returncode == 130, done.stderr
     assert figures(path)["partial"]
 
