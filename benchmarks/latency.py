@@ -24,7 +24,7 @@ from facts import Figures, add_json_option, machine_facts
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.application import Application
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.search import Search, search, why_not_sustained
+from wallaroo_loadgen.control.search import Search, run_search, why_not_sustained
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, SLO, show
 from wallaroo_loadgen.presentation.files import write_json
@@ -152,7 +152,7 @@ def measure(engine: Engine, application: str, options: argparse.Namespace) -> Se
                 if not interrupted(found.results):
                     found.add(run(replace(config, rate=rate)))
         else:
-            found = search(config, run, resolution=options.resolution)
+            found = run_search(config, run, resolution=options.resolution)
     found.label = f"{application} on {engine.name}"
     best = "none" if found.best is None else f"{found.best:,.0f} messages/s"
     print(f"highest rate seen sustained ({engine.slo}): {best}", flush=True)

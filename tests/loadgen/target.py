@@ -95,7 +95,7 @@ def serve(connection: socket.socket, options: argparse.Namespace, out: Sink | De
         outputs = []
         for payload in parser.feed(data):
             count += 1
-            if options.mark and count == options.mark_after:
+            if options.mark and count == 100:
                 options.mark.touch()
             if options.crash_after and count > options.crash_after:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -139,8 +139,7 @@ def main() -> None:
     parser.add_argument("--garbage", action="store_true")
     parser.add_argument("--close-after", type=int)
     parser.add_argument("--crash-after", type=int, help="this many on a connection, by SIGKILL")
-    parser.add_argument("--mark", type=Path, help="a file to make when messages have come")
-    parser.add_argument("--mark-after", type=int, default=100, help="this many on a connection")
+    parser.add_argument("--mark", type=Path, help="a file to make at the 100th message")
     parser.add_argument("--bytes-per-second", type=float)
     parser.add_argument("--read", type=int, default=1 << 18)
     options = parser.parse_args()

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare, differences
-from wallaroo_loadgen.comparison.history import histories
+from wallaroo_loadgen.comparison.baseline import Bound, Runs, compare, differences
+from wallaroo_loadgen.comparison.history import histories_of
 from wallaroo_loadgen.comparison.ratio import Verdict
 from wallaroo_loadgen.control.result import Metric
 from wallaroo_loadgen.presentation.comparison import (
@@ -46,14 +46,14 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
     files = [_read(path) for path in namespace.files]
-    found = compare(files[0], files[1:], bounds, increase=namespace.bound, seed=namespace.seed)
-    print_comparison(console(), found)
+    comparison = compare(files[0], files[1:], bounds, increase=namespace.bound, seed=namespace.seed)
+    print_comparison(console(), comparison)
     if namespace.html is not None:
-        page = comparison_html(found, seed=namespace.seed)
+        page = comparison_html(comparison, seed=namespace.seed)
         namespace.html.write_text(page, encoding="utf-8")
     if namespace.junit is not None:
-        write_junit(namespace.junit, "wallaroo compare", cases_of_comparison(found))
-    return EXIT_CODES[found.verdict]
+        write_junit(namespace.junit, "wallaroo compare", cases_of_comparison(comparison))
+    return EXIT_CODES[comparison.verdict]
 
 
 def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
@@ -65,14 +65,14 @@ def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
             print(f"wallaroo compare: left out: {error}", file=sys.stderr)
     if not files:
         raise ValueError(f"{namespace.history}: no file of wallaroo load --json with a valid run")
-    found = histories(files, bounds, seed=namespace.seed)
-    print_history(console(), found)
+    histories = histories_of(files, bounds, seed=namespace.seed)
+    print_history(console(), histories)
     if namespace.html is not None:
-        page = history_html(found)
+        page = history_html(histories)
         namespace.html.write_text(page, encoding="utf-8")
     if namespace.junit is not None:
-        write_junit(namespace.junit, "wallaroo compare --history", cases_of_history(found))
-    return EXIT_CODES[Verdict.of([series.verdict for series in found])]
+        write_junit(namespace.junit, "wallaroo compare --history", cases_of_history(histories))
+    return EXIT_CODES[Verdict.of([series.verdict for series in histories])]
 
 
 def _bounds(namespace: argparse.Namespace) -> list[Bound]:
@@ -81,7 +81,7 @@ def _bounds(namespace: argparse.Namespace) -> list[Bound]:
     Raises:
         ValueError: when one cannot be read, or a metric has two.
     """
-    found: dict[Metric, Bound] = {}
+    bounds: dict[Metric, Bound] = {}
     for text in namespace.metric or _DEFAULT:
         name, equals, value = text.partition("=")
         metric = Metric.parse(name)
@@ -91,10 +91,10 @@ def _bounds(namespace: argparse.Namespace) -> list[Bound]:
             increase = -1.0
         if not 0 <= increase < float("inf"):
             raise ValueError(f"a bound is a number from 0 on (0.1: 10 %), not {value or increase}")
-        if metric in found:
+        if metric in bounds:
             raise ValueError(f"{metric.name} has more than one bound")
-        found[metric] = Bound(metric, increase)
-    return list(found.values())
+        bounds[metric] = Bound(metric, increase)
+    return list(bounds.values())
 
 
 def _check_arguments(namespace: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from wallaroo_loadgen.control import arguments as args
 from wallaroo_loadgen.control.application import Application
 from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.search import Search, search
+from wallaroo_loadgen.control.search import Search, run_search
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, OK, SLO_MISSED, exit_code, verdict
 from wallaroo_loadgen.presentation.files import cases_of_runs, cases_of_search, write_files
@@ -93,7 +93,7 @@ def _run(namespace: argparse.Namespace) -> int:
     live = _live(namespace.live)
     out, err = console(), console(stderr=True)
     results: list[Result] = []
-    found: Search | None = None
+    search: Search | None = None
     application = Application(namespace.start) if namespace.start else None
     with ExitStack() as stack:
         if application is not None:
@@ -113,15 +113,15 @@ def _run(namespace: argparse.Namespace) -> int:
             if not err.is_terminal:
                 print(f"listening on {at[0]}:{at[1]}", file=sys.stderr)
 
-        def progress(search_so_far: Search) -> None:
-            print_step(err, search_so_far)
+        def progress(so_far: Search) -> None:
+            print_step(err, so_far)
             if live is not None:
-                live.show(search_so_far.results[-1], search_so_far)
+                live.show(so_far.results[-1], so_far)
 
         session = Session(application, slos, watch, listening, own_figures)
         if namespace.search:
-            found = search(config, session.run, resolution=namespace.resolution, progress=progress)
-            results = found.results
+            search = run_search(config, session.run, namespace.resolution, progress)
+            results = search.results
         while not namespace.search and len(results) < namespace.repeat and not session.interrupted:
             results.append(session.run(config))
             if live is not None:
@@ -129,19 +129,19 @@ def _run(namespace: argparse.Namespace) -> int:
     problem = None if application is None else application.problem
     if problem is not None and problem != results[-1].ended:
         results[-1].notes.append(problem)
-    if found is None:
+    if search is None:
         for result in results:
             print_result(out, result)
         cases = cases_of_runs(results)
     else:
-        print_search(out, found)
-        cases = cases_of_search(found)
+        print_search(out, search)
+        cases = cases_of_search(search)
     write_files(
-        results, found, cases, namespace.json, namespace.html, namespace.hdr, namespace.junit
+        results, search, cases, namespace.json, namespace.html, namespace.hdr, namespace.junit
     )
     if namespace.html is not None:
         out.print(f"report: {namespace.html}", highlight=False, soft_wrap=True)
-    return exit_code(results) if found is None else _search_code(found)
+    return exit_code(results) if search is None else _search_code(search)
 
 
 def _config(namespace: argparse.Namespace) -> RunConfig:
@@ -183,10 +183,10 @@ def _address(option: str, text: str) -> Address:
         raise args.ArgumentsError(f"{option}: {error}") from None
 
 
-def _search_code(found: Search) -> int:
+def _search_code(search: Search) -> int:
     """Return a search's exit code: a step that fails does not make the search fail."""
-    if any(result.partial for result in found.results):
+    if any(result.partial for result in search.results):
         return INTERRUPTED
-    if found.best is not None:
+    if search.best is not None:
         return OK
-    return verdict(found.results[-1]) or SLO_MISSED
+    return verdict(search.results[-1]) or SLO_MISSED

@@ -42,7 +42,7 @@ import ruptures
 from scipy.stats import rankdata
 
 from wallaroo_loadgen.common.schedule import Floats
-from wallaroo_loadgen.comparison.comparing import ERROR, SETTINGS, Bound, Runs, percent
+from wallaroo_loadgen.comparison.baseline import ERROR, SETTINGS, Bound, Runs, percent
 from wallaroo_loadgen.comparison.ratio import Verdict
 from wallaroo_loadgen.control.result import Metric
 from wallaroo_loadgen.control.verdict import show
@@ -225,7 +225,7 @@ class Series:
         return found
 
 
-def histories(files: Sequence[Runs], bounds: Sequence[Bound], *, seed: int) -> list[Series]:
+def histories_of(files: Sequence[Runs], bounds: Sequence[Bound], *, seed: int) -> list[Series]:
     """Return histories of files that can be compared, each with its changes.
 
     The 5 % for finding a change where there is none are divided among the metrics of a history.

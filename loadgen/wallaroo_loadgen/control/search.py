@@ -90,10 +90,9 @@ def why_not_sustained(result: Result) -> str | None:
     return None
 
 
-def search(
+def run_search(
     config: RunConfig,
     run: Callable[[RunConfig], Result],
-    *,
     resolution: float = 0.05,
     progress: Callable[[Search], None] = lambda _: None,
 ) -> Search:
@@ -108,18 +107,18 @@ def search(
         resolution: the search ends when the best rate and the lowest that fails are this close.
         progress: called after each run.
     """
-    found = Search(label=config.workload)
+    search = Search(label=config.workload)
     unmeasured = 0  # rates in a row at which this machine was too late itself
 
     def over() -> bool:
-        last = found.results[-1] if found.results else None
+        last = search.results[-1] if search.results else None
         return last is not None and bool(last.partial or last.started is None or last.ended)
 
     def good(rate: float) -> bool:
         for _ in range(2):
             result = run(dataclasses.replace(config, rate=rate))
-            sustained = found.add(result)
-            progress(found)
+            sustained = search.add(result)
+            progress(search)
             if sustained or over():
                 return sustained
         return False
@@ -131,7 +130,7 @@ def search(
             low = rate
         else:
             high = rate
-        unmeasured = unmeasured + 1 if sender_too_late(found.results[-1]) else 0
+        unmeasured = unmeasured + 1 if sender_too_late(search.results[-1]) else 0
         if low == 0 and unmeasured == _MOST_UNMEASURED:
             break  # at a lower rate this machine would be too late as well
         if low == 0:
@@ -142,4 +141,4 @@ def search(
             break
         else:
             rate = (low + high) / 2
-    return found
+    return search

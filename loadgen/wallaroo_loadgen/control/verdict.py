@@ -49,22 +49,22 @@ class SLO:
         Raises:
             SLOError: with what is expected.
         """
-        found = _SLO.fullmatch(text)
+        match = _SLO.fullmatch(text)
         try:
-            metric = Metric.parse(found["metric"]) if found else None
+            metric = Metric.parse(match["metric"]) if match else None
         except ValueError:
             metric = None
-        if found is None or metric is None:
+        if match is None or metric is None:
             expected = "such as 'p99<5ms', 'p99.99<1s', 'max<20ms' or 'mean<500us'"
             raise SLOError(f"an SLO is a bound on latency {expected}, not {text!r}")
-        return cls(text.strip(), metric, float(found["value"]) * _UNITS[found["unit"]])
+        return cls(text.strip(), metric, float(match["value"]) * _UNITS[match["unit"]])
 
     @property
     def words(self) -> str:
         """The bound in words: `p99 under 50 ms`."""
-        found = _SLO.fullmatch(self.text)
-        assert found is not None
-        return f"{self.metric.name} under {found['value']} {found['unit']}"
+        match = _SLO.fullmatch(self.text)
+        assert match is not None
+        return f"{self.metric.name} under {match['value']} {match['unit']}"
 
     def judge(self, result: Result) -> dict[str, Any]:
         """Return `text`, the measured `value` in µs and whether it was `met`; no value misses."""
@@ -75,7 +75,7 @@ class SLO:
 def judge(result: Result, slos: Sequence[SLO] = ()) -> None:
     """Fill in the verdicts of a result."""
     result.slos = [slo.judge(result) for slo in slos]
-    result.invalid = reasons(result)
+    result.invalid = why_invalid(result)
     result.notes = _notes(result)
 
 
@@ -100,52 +100,52 @@ def target_ended(result: Result) -> bool:
     return bool(result.ended or result.closed or result.counts["sinks_closed"])
 
 
-def reasons(result: Result) -> list[str]:
+def why_invalid(result: Result) -> list[str]:
     """Return why a run is invalid, each reason a sentence; none when it is valid."""
     counts = result.counts
-    found = _end_of_target(result)
+    reasons = _end_of_target(result)
     if result.failure is not None and result.failure != result.ended:
-        found.append(result.failure)
+        reasons.append(result.failure)
     if result.started is None:
-        return found
+        return reasons
     if not result.latency["count"]:
-        found.append("no sample: not one output came for the messages of the measured part")
+        reasons.append("no sample: not one output came for the messages of the measured part")
     if counts["sent"] < counts["scheduled"] and not result.partial and not target_ended(result):
-        found.append(
+        reasons.append(
             f"only {counts['sent']:,} of {counts['scheduled']:,} messages could be sent before the "
             f"time was over{_why_late(result)}"
         )
-    found += _wrong_outputs(result)
+    reasons += _wrong_outputs(result)
     lateness, limit = result.lateness["p99"], _limit(result)
     if lateness is not None and lateness > limit and not target_ended(result):
-        found.append(
+        reasons.append(
             f"sender lateness p99 {show(lateness)} is over {show(limit)} (a tenth of the p99 "
             f"latency, at least {show(LATENESS_FLOOR)}){_why_late(result)}"
         )
     if counts["early"]:
-        found.append(
+        reasons.append(
             f"{counts['early']:,} outputs came before their messages were due: the clocks of the "
             "machines do not agree"
         )
     if counts["held_up"]:
-        found.append("the receiver could not keep up with the outputs: this machine is too slow")
-    return found
+        reasons.append("the receiver could not keep up with the outputs: this machine is too slow")
+    return reasons
 
 
 def _end_of_target(result: Result) -> list[str]:
     """Return how the target ended, as far as that can be seen."""
     counts = result.counts
-    found = [] if result.ended is None else [result.ended]
+    reasons = [] if result.ended is None else [result.ended]
     if result.closed:
         stream, what = next(iter(result.closed.items()))
         after = f"after {counts['sent']:,} of {counts['scheduled']:,} messages"
-        found.append(f"connection {stream}: {what} {after}{_more(len(result.closed))}")
+        reasons.append(f"connection {stream}: {what} {after}{_more(len(result.closed))}")
     if counts["sinks_closed"]:
-        found.append(
+        reasons.append(
             f"the application's sink closed its connection before all had come"
             f"{_more(counts['sinks_closed'])}"
         )
-    return found
+    return reasons
 
 
 def _wrong_outputs(result: Result) -> list[str]:

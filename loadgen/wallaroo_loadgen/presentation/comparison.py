@@ -18,7 +18,7 @@ from rich.table import Table
 from wallaroo.junit import JUnitCase, Outcome
 from wallaroo_loadgen.common.measure import add, encode, histogram
 from wallaroo_loadgen.common.schedule import Floats
-from wallaroo_loadgen.comparison.comparing import Comparison, Runs, percent, table
+from wallaroo_loadgen.comparison.baseline import Comparison, Runs, percent, table
 from wallaroo_loadgen.comparison.distribution import Distributions, ratio_band
 from wallaroo_loadgen.comparison.history import Line as Course
 from wallaroo_loadgen.comparison.history import Series

@@ -93,7 +93,7 @@ def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
             {"label": labels[index], **_run(result, colours[index], index < _MOST_DETAILED)}
             for index, result in enumerate(runs)
         ],
-        searches=[_search(found) for found in searches],
+        searches=[_search(search) for search in searches],
         rate_plot=plots.latency_against_rate(searches) if searches else None,
         together=plots.spectrum(together) if len(runs) > 1 else None,
         columns=_COLUMNS,
@@ -102,7 +102,7 @@ def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
 
 
 def _title(runs: Sequence[Result], searches: Sequence[Search]) -> str:
-    names = [found.label for found in searches] or [result.label for result in runs]
+    names = [search.label for search in searches] or [result.label for result in runs]
     different = list(dict.fromkeys(names))
     return ", ".join(different[:3]) + (" …" if len(different) > 3 else "")
 
@@ -123,16 +123,16 @@ def _together(runs: Sequence[Result], searches: Sequence[Search]) -> list[int]:
     best = [
         index
         for index, result in enumerate(runs)
-        for found in searches
-        for point, run in zip(found.points, found.results, strict=True)
-        if run is result and point["good"] and point["rate"] == found.best
+        for search in searches
+        for point, run in zip(search.points, search.results, strict=True)
+        if run is result and point["good"] and point["rate"] == search.best
     ]
     return best[:_MOST_TOGETHER] or list(range(len(runs)))[-_MOST_TOGETHER:]
 
 
 def _colours(runs: Sequence[Result], searches: Sequence[Search]) -> list[str]:
     """Return the runs' colours on the page: a search's, if there are several, or their own."""
-    owners = {id(run): number for number, found in enumerate(searches) for run in found.results}
+    owners = {id(run): number for number, search in enumerate(searches) for run in search.results}
     several = len(searches) > 1
     return [
         plots.run_colour(owners.get(id(result), index) if several else index)
@@ -175,18 +175,18 @@ def live_page(nonce: str | None = None) -> str:
     return render("live.html", nonce=nonce)
 
 
-def live_figures(result: Result | None, found: Search | None = None) -> dict[str, Any]:
+def live_figures(result: Result | None, search: Search | None = None) -> dict[str, Any]:
     """Return the data that the page shows.
 
     Args:
         result: the run's figures so far, or None before the first.
-        found: the search that the run belongs to.
+        search: the search that the run belongs to.
     """
     figures = [] if result is None else plots.of_run(result)
     tables = []
-    if found is not None and found.points:
-        figures.insert(0, plots.latency_against_rate([found]))
-        tables.append(_rates(found))
+    if search is not None and search.points:
+        figures.insert(0, plots.latency_against_rate([search]))
+        tables.append(_rates(search))
     if result is None or not result.latency["count"]:
         words = "Waiting for the first outputs …"
     else:
@@ -212,7 +212,7 @@ def _latencies(result: Result) -> list[list[str]]:
     ]
 
 
-def _rates(found: Search) -> list[list[str]]:
+def _rates(search: Search) -> list[list[str]]:
     rows = [
         [
             f"{point['rate']:,.0f}/s",
@@ -220,6 +220,6 @@ def _rates(found: Search) -> list[list[str]]:
             show(result.latency["p99"]),
             "sustained" if point["good"] else str(point["why"]),
         ]
-        for point, result in zip(found.points, found.results, strict=True)
+        for point, result in zip(search.points, search.results, strict=True)
     ]
     return [["rate", "p50", "p99", ""], *rows]

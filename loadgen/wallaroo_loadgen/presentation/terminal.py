@@ -170,22 +170,22 @@ def print_step(console: Console, search: Search) -> None:
     console.print(f"{point['rate']:>12,.0f}/s  p99 {p99:>9}  {escape(word)}")
 
 
-def print_search(console: Console, found: Search) -> None:
+def print_search(console: Console, search: Search) -> None:
     """Print a search's runs by rate, and the best."""
     table = Table(box=None, pad_edge=False)
     for name in ("rate", "p50", "p99", "p99.9", "verdict"):
         table.add_column(name, justify="left" if name == "verdict" else "right")
-    for point, result in found.by_rate():
+    for point, result in search.by_rate():
         table.add_row(
             f"{point['rate']:,.0f}/s",
             *[show(result.latency[name]) for name in ("p50", "p99", "p99.9")],
             "sustained" if point["good"] else escape(point["why"]),
         )
     console.print(table)
-    if found.best is None:
+    if search.best is None:
         console.print("[bold red]no rate was sustained[/bold red]", highlight=False)
     else:
         console.print(
-            f"[bold]highest sustained rate: {found.best:,.0f} messages/s[/bold]", highlight=False
+            f"[bold]highest sustained rate: {search.best:,.0f} messages/s[/bold]", highlight=False
         )
-    console.print(escape(found.sentence()), highlight=False, soft_wrap=True)
+    console.print(escape(search.sentence()), highlight=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 from locust import stats
 
+from wallaroo_loadgen.common.measure import recorded
 from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
@@ -20,7 +21,7 @@ from wallaroo_loadgen.control.result import Result
 SHOWN = (0.5, 0.99, 0.999)
 
 
-class TrueEntry(stats.StatsEntry):
+class ExactEntry(stats.StatsEntry):
     """A row of Locust's statistics that does not round to milliseconds."""
 
     def to_dict(self, escape_string_values: bool = False) -> dict[str, Any]:
@@ -93,8 +94,8 @@ def fill(target: stats.RequestStats, conductor: Conductor, result: Result | None
     end = min(time.time(), start + config.duration)
     latency = _row(target, (name, "latency"))
     lateness = _row(target, ("sender", "lateness"))
-    if not isinstance(target.total, TrueEntry):
-        target.total = TrueEntry(target, "Aggregated", "", use_response_times_cache=True)
+    if not isinstance(target.total, ExactEntry):
+        target.total = ExactEntry(target, "Aggregated", "", use_response_times_cache=True)
     for entry in (latency, target.total):
         _set(entry, collector.latency, start, end)
         _set_rate(entry, int(collector.received.get("distinct", 0)))
@@ -104,30 +105,27 @@ def fill(target: stats.RequestStats, conductor: Conductor, result: Result | None
         _set_failures(target, result, (latency, target.total))
 
 
-def _row(target: stats.RequestStats, key: tuple[str, str]) -> TrueEntry:
+def _row(target: stats.RequestStats, key: tuple[str, str]) -> ExactEntry:
     entry = target.entries.get(key)
-    if not isinstance(entry, TrueEntry):
-        entry = TrueEntry(target, *key, use_response_times_cache=True)
+    if not isinstance(entry, ExactEntry):
+        entry = ExactEntry(target, *key, use_response_times_cache=True)
         target.entries[key] = entry
     return entry
 
 
-def _set(entry: TrueEntry, hist: HdrHistogram, start: float, end: float) -> None:
-    count = int(hist.get_total_count())
-    values = [
-        (item.value_iterated_to / 1000, item.count_added_in_this_iter_step)
-        for item in (hist.get_recorded_iterator() if count else ())
-    ]
-    entry.response_times = dict(values)
-    entry.num_requests = count
-    entry.total_response_time = sum([value * number for value, number in values])
-    entry.min_response_time = values[0][0] if values else None
-    entry.max_response_time = values[-1][0] if values else 0
+def _set(entry: ExactEntry, hist: HdrHistogram, start: float, end: float) -> None:
+    _, values, counts = recorded(hist)
+    times = (values / 1000).tolist()
+    entry.response_times = dict(zip(times, counts.tolist(), strict=True))
+    entry.num_requests = int(counts.sum())
+    entry.total_response_time = float((values * counts).sum()) / 1000
+    entry.min_response_time = times[0] if times else None
+    entry.max_response_time = times[-1] if times else 0
     entry.start_time = start
     entry.last_request_timestamp = max(start, end)
 
 
-def _set_rate(entry: TrueEntry, total: int) -> None:
+def _set_rate(entry: ExactEntry, total: int) -> None:
     """Note how many came since the last time, and keep the values that the charts show."""
     now = int(time.time())
     before = sum(entry.num_reqs_per_sec.values())
@@ -137,7 +135,7 @@ def _set_rate(entry: TrueEntry, total: int) -> None:
 
 
 def _set_failures(
-    target: stats.RequestStats, result: Result, entries: tuple[TrueEntry, ...]
+    target: stats.RequestStats, result: Result, entries: tuple[ExactEntry, ...]
 ) -> None:
     counts = result.counts
     for entry in entries:

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from load_runs import locusts_page, result
-from wallaroo_loadgen.comparison.comparing import Bound, Runs, compare
-from wallaroo_loadgen.comparison.history import histories
+from wallaroo_loadgen.comparison.baseline import Bound, Runs, compare
+from wallaroo_loadgen.comparison.history import histories_of
 from wallaroo_loadgen.control.result import Metric, Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.presentation.comparison import comparison_html, history_html
@@ -181,6 +181,6 @@ def test_a_comparison_and_a_history_show_their_plots(tmp_path: Path) -> None:
         page.write_text(comparison_html(found, seed=0), encoding="utf-8")
         browser.open(page.as_uri())
         assert drawn(browser) == ["Percentile spectrum", "Ratio to the baseline"]
-        page.write_text(history_html(histories(runs, bounds, seed=0)), encoding="utf-8")
+        page.write_text(history_html(histories_of(runs, bounds, seed=0)), encoding="utf-8")
         browser.open(page.as_uri())
         assert drawn(browser) == ["History"]

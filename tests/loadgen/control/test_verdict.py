@@ -10,7 +10,7 @@ from load_runs import result
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.measure import Timeline
 from wallaroo_loadgen.control.result import Result
-from wallaroo_loadgen.control.search import Search, search, why_not_sustained
+from wallaroo_loadgen.control.search import Search, run_search, why_not_sustained
 from wallaroo_loadgen.control.verdict import SLO, SLOError, exit_code, judge, show
 
 
@@ -132,7 +132,7 @@ def searched(rate: float, outcome: Callable[[float], dict[str, Any]]) -> tuple[A
         tried.append(config.rate)
         return judged(**outcome(config.rate), config=config.to_json())
 
-    return search(RunConfig("echo", (("h", 1),), rate=rate), run, resolution=0.05).best, tried
+    return run_search(RunConfig("echo", (("h", 1),), rate=rate), run, resolution=0.05).best, tried
 
 
 @pytest.mark.parametrize(

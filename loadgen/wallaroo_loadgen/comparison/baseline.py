@@ -117,19 +117,19 @@ class Compared:
     @property
     def shift_words(self) -> str:
         """What is known of the whole distribution, as a sentence."""
-        found, bound = self.shift, f"slower by more than {percent(self.shift_bound)}"
-        if found.low is None or found.high is None:
+        shift, bound = self.shift, f"slower by more than {percent(self.shift_bound)}"
+        if shift.low is None or shift.high is None:
             return f"whole distribution: {_ONE_RUN}"
-        interval = f"{percent(found.low)} to {percent(found.high)}"
-        part = f"{percent(found.part)} of the outputs are {bound} ({interval})"
-        if found.blind:
+        interval = f"{percent(shift.low)} to {percent(shift.high)}"
+        part = f"{percent(shift.part)} of the outputs are {bound} ({interval})"
+        if shift.blind:
             return (
                 f"whole distribution: {part}; too few runs to tell whether by chance, "
-                f"{found.needed} on each side would do"
+                f"{shift.needed} on each side would do"
             )
-        if found.worse:
-            return f"whole distribution: {part}, p = {found.p:.2g}: worse"
-        return f"whole distribution: {part}, p = {found.p:.2g}: may be chance"
+        if shift.worse:
+            return f"whole distribution: {part}, p = {shift.p:.2g}: worse"
+        return f"whole distribution: {part}, p = {shift.p:.2g}: may be chance"
 
 
 @dataclass(frozen=True)
