@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
-from wallaroo.transport.private import sync_way_to
+from wallaroo.transport.private import opener, sync_way_to
 from wallaroo.transport.rate_limit import RateLimited
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _opened(path: Path) -> int:
             if error.errno != errno.ENXIO:
                 raise
             raise OSError(error.errno, "nobody reads it (a FIFO); start its reader first") from None
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    fd = opener(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND)  # it holds users' payloads
     size = os.fstat(fd).st_size
     if size and os.pread(fd, 1, size - 1) not in (b"\n", b""):
         os.write(fd, b"\n")  # a crash left half a line; the next one must begin on its own

@@ -9,7 +9,6 @@ from wallaroo.transport.checkpoint import IDENTITY, CheckpointDirectory, Checkpo
 from wallaroo.transport.private import make_private
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
 from wallaroo_spark.live.spark_part import clear_unbegun, read_spark_part, settle
-from wallaroo_spark.worker.plan import plan
 
 RESUME = "resume"
 """The file with what a restart has to know."""
@@ -46,10 +45,6 @@ class Checkpoint(CheckpointDirectory):
             super().__init__(directory, ENGINE)
             self._spark_part = read_spark_part(self.spark)
             self._layout = layout_of(application)
-            self._divided = any(
-                component.windows and component.divided(2) > 1
-                for component in plan(application).components
-            )
             if self.spark.exists() and not any(self.input_log.glob("*.log")):
                 # Refused before an empty log is made: a copy that is restored would mix with it.
                 raise self.half_deleted("it has no input", self.input_log)
@@ -104,16 +99,8 @@ class Checkpoint(CheckpointDirectory):
         Call it after the log is opened: so where Spark's part is, a log has been.
 
         Raises:
-            CheckpointError: an earlier version has put windows where they are not looked for; or
-                Spark's part cannot be made.
+            CheckpointError: it cannot be made.
         """
-        committed = self._spark_part.committed
-        if committed and self._divided and self.partitions > 1 and not self._has_layout:
-            raise CheckpointError(
-                f"an earlier version made the checkpoint {self.directory}, and held all windows of "
-                "a step in one partition: this one would not find them. Begin anew with an empty "
-                "directory"
-            )
         try:
             if self._spark_part.partitions is None:
                 clear_unbegun(self.spark)
@@ -122,10 +109,6 @@ class Checkpoint(CheckpointDirectory):
             write_layout(self.directory / LAYOUT, self._layout)
         except OSError as error:
             raise self._not_written(error) from error
-
-    @property
-    def _has_layout(self) -> bool:
-        return (self.directory / LAYOUT).exists()
 
     def check_new(self, missing: Path) -> None:
         """Refuse a checkpoint that lacks a part although Spark has committed something.

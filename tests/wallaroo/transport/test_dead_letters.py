@@ -64,6 +64,7 @@ def test_dead_1_a_json_line_each_with_the_fields_of_the_rule(tmp_path):
         "causes": [],
     }
     assert (second["step"], second["sink"], second["key"]) == (None, 1, None)
+    assert path.stat().st_mode & 0o777 == 0o600  # it holds users' payloads
 
 
 def test_dead_1_they_are_counted_by_pipeline_step_and_reason():
