@@ -20,9 +20,9 @@ from wallaroo_spark.bounded.micro_batches import StreamJob
 from wallaroo_spark.plans import stream
 from wallaroo_spark.wire.job import FINISHED, Report, Row, pack, unpack
 from wallaroo_spark.worker.modules import Shipment
-from wallaroo_spark.worker.operators import run_head
 from wallaroo_spark.worker.program import program_of
 from wallaroo_spark.worker.segments import MemoryMap
+from wallaroo_spark.worker.tasks import run_head
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace

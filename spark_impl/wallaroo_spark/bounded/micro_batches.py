@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.engine import Case
+from wallaroo.overriding import override
 from wallaroo.records import Record
 from wallaroo_spark.bounded.traces import frames_of, limited
 from wallaroo_spark.jvm.session import Session
-from wallaroo_spark.plans.feed import FeedServer
+from wallaroo_spark.plans.feed import Feed, FeedServer
 from wallaroo_spark.plans.reports import first_end
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, Report, pack
@@ -183,7 +184,7 @@ class StreamQuery:
 
 
 @dataclass
-class _Feed:
+class _Feed(Feed):
     """The micro-batches of all jobs, in order; offset k is before micro-batch k."""
 
     batches: dict[int, list[bytes]] = field(default_factory=dict)
@@ -219,24 +220,28 @@ class _Feed:
             self.closed = True
             self.changed.notify_all()
 
+    @override
     def first(self) -> int:
         return 0
 
+    @override
     def latest(self, start: int) -> int:
         with self.changed:
             self.changed.wait_for(lambda: self.closed or self.end > start, _WAIT)
             return start if self.closed else min(start + 1, self.end)
 
+    @override
     def blocks(self, start: int, end: int) -> list[bytes]:
         return [block for number in range(start, end) for block in self.batches[number]]
 
+    @override
     def commit(self, end: int) -> None:
         with self.changed:
             for number in [number for number in self.batches if number < end]:
                 del self.batches[number]
 
 
-def stretches(case: Case) -> list[tuple[int, int]]:
+def batch_bounds(case: Case) -> list[tuple[int, int]]:
     """Return where each of a case's batches begins and ends; at least one."""
     found = []
     start = 0

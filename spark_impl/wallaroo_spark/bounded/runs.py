@@ -13,7 +13,7 @@ from typing import Any
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 from wallaroo.user_code.output import show
-from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery, stretches
+from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery, batch_bounds
 from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
@@ -47,7 +47,7 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
     if streamed:
         job = StreamJob(
             [
-                StreamCase(specs[index], cases[index].records, stretches(cases[index]))
+                StreamCase(specs[index], cases[index].records, batch_bounds(cases[index]))
                 for index in streamed
             ],
             session.cores,

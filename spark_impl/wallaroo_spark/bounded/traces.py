@@ -113,8 +113,8 @@ def trace_of(
     form = Form(case.application)
     windows: list[OpenWindow] = []
     for address, entity, structure, state in entities:
-        component = plan.components[address.component]
-        member, encoded = entity_of(component.members, entity)
+        group = plan.groups[address.group]
+        member, encoded = entity_of(group.members, entity)
         if isinstance(member, int):
             windows += open_windows(case.application, member, encoded, state)
             continue

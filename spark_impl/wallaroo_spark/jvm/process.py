@@ -29,6 +29,7 @@ from typing import IO, Protocol
 from platformdirs import user_cache_path
 
 from wallaroo.errors import WallarooError
+from wallaroo.overriding import override
 from wallaroo_spark.jvm.java import find_java, options_for
 from wallaroo_spark.jvm.pyspark_private import CONNECTION_FILE
 from wallaroo_spark.jvm.settings import SessionSettings
@@ -84,21 +85,35 @@ class Jvm(Protocol):
         """The last lines it wrote to standard error, if known."""
 
     def connection(self) -> tuple[int, str]:
-        """Wait until it has reported its gateway's port and secret, and return them."""
+        """Wait until it has reported its gateway's port and secret, and return them.
+
+        Raises:
+            SparkStartError: it ended, or did not answer in time.
+        """
 
     def kill(self) -> None:
         """End it as kill -9 would."""
 
     def end(self, *, streamed: bool) -> None:
-        """End it in order, and wait for its end; `streamed`: a streaming query has run."""
+        """End it in order, and wait for its end.
+
+        Args:
+            streamed: a streaming query has run; only then is its archive of classes useful.
+        """
 
 
-class SubmittingJvm:
+class SubmittingJvm(Jvm):
     """The JVM of the `spark-submit` that started this process."""
 
+    last_output = ""
+
     def __init__(self) -> None:
-        self.pid = os.getppid()
-        self.last_output = ""
+        self._parent = os.getppid()
+
+    @property
+    @override
+    def pid(self) -> int:
+        return self._parent
 
     @staticmethod
     def is_there() -> bool:
@@ -106,24 +121,25 @@ class SubmittingJvm:
         return "PYSPARK_GATEWAY_PORT" in os.environ
 
     @property
+    @override
     def alive(self) -> bool:
-        """Whether it is running."""
         return os.getppid() == self.pid
 
+    @override
     def connection(self) -> tuple[int, str]:
-        """Return its gateway's port and secret."""
         return int(os.environ["PYSPARK_GATEWAY_PORT"]), os.environ["PYSPARK_GATEWAY_SECRET"]
 
+    @override
     def kill(self) -> None:
-        """End it as kill -9 would."""
         if self.alive:
             os.kill(self.pid, signal.SIGKILL)
 
+    @override
     def end(self, *, streamed: bool) -> None:
         """Do nothing: it ends after this process."""
 
 
-class OwnJvm:
+class OwnJvm(Jvm):
     """A JVM that this process starts.
 
     Args:
@@ -157,26 +173,22 @@ class OwnJvm:
         self._echo.start()
 
     @property
+    @override
     def alive(self) -> bool:
-        """Whether it is running."""
         return self._process.poll() is None
 
     @property
+    @override
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     @property
+    @override
     def last_output(self) -> str:
-        """The last lines it wrote to standard error."""
         return " | ".join(self._last_lines[-3:])
 
+    @override
     def connection(self) -> tuple[int, str]:
-        """Wait until it has reported its gateway's port and secret, and return them.
-
-        Raises:
-            SparkStartError: it ended, or did not answer in time.
-        """
         deadline = time.monotonic() + _START_TIMEOUT
         while not self._connection_file.exists():
             if not self.alive:
@@ -193,17 +205,13 @@ class OwnJvm:
         (port,) = struct.unpack(">i", content[:4])
         return port, content[8:].decode()
 
+    @override
     def kill(self) -> None:
-        """End it as kill -9 would."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGKILL)
 
+    @override
     def end(self, *, streamed: bool) -> None:
-        """End it in order, and wait for its end.
-
-        Args:
-            streamed: a streaming query has run; only then is its archive of classes useful.
-        """
         writes = self._unfinished is not None and streamed
         if self._unfinished is not None and not streamed:
             self.kill()  # so that it does not write an archive with half the classes

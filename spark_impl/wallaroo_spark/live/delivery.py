@@ -97,14 +97,14 @@ class Delivery:
         return sum([held.open for held in self._held.values()])
 
     @property
-    def held_by_component(self) -> dict[int, Holding]:
-        """What each component of the plan holds, as far as it has had messages since the start."""
+    def held_by_group(self) -> dict[int, Holding]:
+        """What each group of the plan holds, as far as it has had messages since the start."""
         found: dict[int, Holding] = {}
         told = [(address, number, 0) for address, number in list(self._entities.items())]
         told += [(at, held.entities, held.open) for at, held in list(self._held.items())]
         for address, entities, windows in told:
-            before = found.get(address.component, Holding())
-            found[address.component] = Holding(
+            before = found.get(address.group, Holding())
+            found[address.group] = Holding(
                 before.entities + entities,
                 before.windows + windows,
                 before.numbers | {address.number},

@@ -34,7 +34,7 @@ class Figures:
         intake: Intake,
     ) -> None:
         self._application = application
-        self._components = plan(application).components
+        self._groups = plan(application).groups
         self._feed = feed
         self._delivery = delivery
         self._checkpoint = checkpoint
@@ -47,16 +47,16 @@ class Figures:
         If several state partitions or window steps are held together, each has no figure of its
         own. After a restart nothing is known of partition numbers that have had no message since.
         """
-        held = self._delivery.held_by_component
-        for component in self._components:
-            holding = held.get(component.index, Holding())
-            all_told = len(holding.numbers) == component.divided(self._checkpoint.partitions)
+        held = self._delivery.held_by_group
+        for group in self._groups:
+            holding = held.get(group.index, Holding())
+            all_told = len(holding.numbers) == group.divided(self._checkpoint.partitions)
             known = all_told or not self._checkpoint.restarts
-            if len(component.members) == 1 and component.partitions:
-                partition = metrics.partitions[component.partitions[0]]
+            if len(group.members) == 1 and group.partitions:
+                partition = metrics.partitions[group.partitions[0]]
                 partition.entities = holding.entities if known else None
-            if len(component.windows) == 1:
-                windows = metrics.windows[component.windows[0]]
+            if len(group.windows) == 1:
+                windows = metrics.windows[group.windows[0]]
                 windows.open = holding.windows if known else None
         for index, windows_of_step in metrics.windows.items():
             name = getattr(self._application.nodes[index], "name", "")

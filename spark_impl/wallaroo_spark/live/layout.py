@@ -1,7 +1,7 @@
 """What the states in a checkpoint are: the file ``layout.json``, for those who look at them.
 
-States are stored by component, and a component is a number in the application's plan. Whoever looks
-at a checkpoint has no application; so each run writes down what the components hold. A run itself
+States are stored by group, and a group is a number in the application's plan. Whoever looks
+at a checkpoint has no application; so each run writes down what the groups hold. A run itself
 does not need it.
 """
 
@@ -25,11 +25,11 @@ LAYOUT = "layout.json"
 
 @dataclass(frozen=True)
 class Layout:
-    """What the components of a plan hold.
+    """What the groups of a plan hold.
 
     Args:
-        levels: of each component, the operator that holds it (`worker.plan.Component.level`).
-        members: of each component, what it holds (`worker.plan.Component.members`).
+        levels: of each group, the operator that holds it (`worker.plan.StateGroup.level`).
+        members: of each group, what it holds (`worker.plan.StateGroup.members`).
         expire_after: nanoseconds after which a state partition's entities expire, of those whose
             entities do (key-4).
     """
@@ -44,16 +44,12 @@ class Layout:
         return 1 + max(self.levels, default=-1)
 
 
-class LayoutMissingError(CheckpointError):
-    """The file is not there."""
-
-
 def layout_of(application: Application) -> Layout:
     """Return the layout of an application's states."""
-    components = plan(application).components
+    groups = plan(application).groups
     return Layout(
-        tuple([component.level for component in components]),
-        tuple([component.members for component in components]),
+        tuple([group.level for group in groups]),
+        tuple([group.members for group in groups]),
         {
             partition.name: partition.expire_after
             for partition in application.partitions
@@ -78,8 +74,7 @@ def read_layout(path: Path) -> Layout:
     """Return what a file says.
 
     Raises:
-        LayoutMissingError: it is missing.
-        CheckpointError: it is damaged, or cannot be read.
+        CheckpointError: it is missing or damaged, or cannot be read.
     """
     try:
         told: dict[str, Any] = json.loads(path.read_bytes())
@@ -88,11 +83,6 @@ def read_layout(path: Path) -> Layout:
         layout = json.loads(told["layout"])
         members = tuple(map(tuple, layout["members"]))
         return Layout(tuple(layout["levels"]), members, layout["expire_after"])
-    except FileNotFoundError:
-        raise LayoutMissingError(
-            f"{path} is missing, so nobody knows what the states are: an earlier version made "
-            "this checkpoint. Run the application on it once; each run writes that file"
-        ) from None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

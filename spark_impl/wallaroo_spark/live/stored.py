@@ -23,7 +23,7 @@ from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME
 from wallaroo_spark.live.failures import explained
-from wallaroo_spark.live.layout import LAYOUT, Layout, LayoutMissingError, read_layout
+from wallaroo_spark.live.layout import LAYOUT, Layout, read_layout
 from wallaroo_spark.live.resume import read_resume
 from wallaroo_spark.live.spark_part import (
     damaged_files,
@@ -106,7 +106,7 @@ class StoredOnSpark:
             raise CheckpointError(f"{error.filename} cannot be read: {error.strerror}") from error
         for path in missing_files(self._part):
             raise damaged(path, "it is missing")
-        with contextlib.suppress(LayoutMissingError):
+        if (self._directory / LAYOUT).exists():  # a run that died at its start has none
             self._layout()
         for _ in self._stored():
             pass
@@ -126,9 +126,9 @@ class StoredOnSpark:
             holders: dict[Address, Entities] = {}
             for shard, address, name, blob in self._stored():
                 if address not in holders:
-                    where = (shard, layout.levels[address.component])
+                    where = (shard, layout.levels[address.group])
                     holders[address] = Entities(maps.setdefault(where, MemoryMap()), address)
-                member, key = entity_of(layout.members[address.component], name)
+                member, key = entity_of(layout.members[address.group], name)
                 new = blob
                 if isinstance(member, str):
                     entity, coded = unpacked(blob), identity.coded
@@ -160,7 +160,7 @@ class StoredOnSpark:
         layout = self._layout()
         found = []
         for _, address, name, blob in self._stored():
-            member, key = entity_of(layout.members[address.component], name)
+            member, key = entity_of(layout.members[address.group], name)
             if isinstance(member, str):
                 found.append(_Found(member, key, unpacked(blob)))
         now = max([one.state.visited for one in found], default=0)
@@ -173,8 +173,7 @@ class StoredOnSpark:
         """Return the layout, once the states that it tells of are there.
 
         Raises:
-            LayoutMissingError: it is missing.
-            CheckpointError: it is damaged, or states are missing.
+            CheckpointError: it is missing or damaged, or states are missing.
         """
         layout = read_layout(self._directory / LAYOUT)
         if self.position() and (levels := levels_in(self._part)) != layout.operators:

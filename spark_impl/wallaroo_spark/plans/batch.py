@@ -1,7 +1,7 @@
 """Bounded cases as one Spark batch job: a head, then a shuffle and a stage for each level.
 
 State exists as long as the job, in the memory of its tasks; everything else is as in a stream
-(`wallaroo_spark.worker.operators`).
+(`wallaroo_spark.worker.tasks`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from wallaroo_spark.wire.job import (
 )
 from wallaroo_spark.wire.rows import collected, from_batch, to_batch
 from wallaroo_spark.worker.modules import Shipment
-from wallaroo_spark.worker.operators import list_entities, run_head, run_level
 from wallaroo_spark.worker.segments import MemoryMap
+from wallaroo_spark.worker.tasks import list_entities, run_head, run_level
 
 
 def run_batch(

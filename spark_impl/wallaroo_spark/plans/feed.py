@@ -16,8 +16,9 @@ import socket
 import threading
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
+
+from wallaroo.overriding import override
 
 _numbers = itertools.count()
 
@@ -65,12 +66,7 @@ class FeedServer:
     def __enter__(self) -> FeedServer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -133,29 +129,29 @@ def _hang_up(connection: Connection) -> None:
         ended.shutdown(socket.SHUT_RDWR)
 
 
-class FeedClient:
+class FeedClient(Feed):
     """Asks a feed; connects when first asked."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._connection: Connection | None = None
 
+    @override
     def first(self) -> int:
-        """See `Feed`."""
         return self._ask(ask="first")
 
+    @override
     def latest(self, start: int) -> int:
-        """See `Feed`."""
         return self._ask(ask="latest", start=start)
 
+    @override
     def blocks(self, start: int, end: int) -> list[bytes]:
-        """See `Feed`."""
         count = self._ask(ask="blocks", start=start, end=end)
         assert self._connection is not None
         return [self._connection.recv_bytes() for _ in range(count)]
 
+    @override
     def commit(self, end: int) -> None:
-        """See `Feed`."""
         self._ask(ask="commit", end=end)
 
     def close(self) -> None:

@@ -17,7 +17,8 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 
-from wallaroo_spark.plans.feed import FeedServer
+from wallaroo.overriding import override
+from wallaroo_spark.plans.feed import Feed, FeedServer
 from wallaroo_spark.plans.stream import SEGMENTS, Level, Reader, streaming_rows
 from wallaroo_spark.wire.job import Row, pack, unpack
 from wallaroo_spark.wire.rows import to_batch
@@ -103,7 +104,7 @@ def store_segments(
         query.awaitTermination()
 
 
-class _Once:
+class _Once(Feed):
     """A feed with one micro-batch: the segments."""
 
     def __init__(
@@ -112,25 +113,26 @@ class _Once:
         self._segments = segments
         self._position = position
 
+    @override
     def first(self) -> int:
-        """See `Feed`."""
         return 0
 
+    @override
     def latest(self, start: int) -> int:
-        """See `Feed`."""
         return max(start, self._position)
 
+    @override
     def blocks(self, start: int, end: int) -> list[bytes]:
-        """Return a block for each task, which is one row."""
-        del start, end
+        del start, end  # a block for each task, which is one row
         return [
             pack(Row(shard, level, pack(part)))
             for (shard, level), segments in self._segments.items()
             for part in _parts(segments)
         ]
 
+    @override
     def commit(self, end: int) -> None:
-        """See `Feed`."""
+        """Do nothing: nothing is kept for another time."""
 
 
 def _parts(segments: Mapping[bytes, bytes]) -> Iterator[Sequence[tuple[bytes, bytes]]]:

@@ -18,11 +18,12 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from wallaroo.overriding import override
 from wallaroo_spark.plans.feed import FeedClient
 from wallaroo_spark.wire.job import ROW_SCHEMA, unpack
 from wallaroo_spark.wire.rows import to_batch
 from wallaroo_spark.worker.modules import Shipment
-from wallaroo_spark.worker.operators import list_entities, run_head, run_level
+from wallaroo_spark.worker.tasks import list_entities, run_head, run_level
 
 SEGMENTS = "segments"
 """The name of the one state variable of each operator."""
@@ -49,7 +50,7 @@ def streaming_rows(
         spark: the session.
         feed_address: where its input comes from (`plans.feed`); blocks are `HeadBlock`s.
         levels: number of stateful operators.
-        shards: number of groups and of tasks of each.
+        shards: number of shards, and of tasks of each.
         shipment: how workers find the applications' modules.
         reader: what reads the blocks; the default is `Reader`.
         operator: what holds a level's state; the default is `Level`.
@@ -78,9 +79,11 @@ class _Source(DataSource):
     shipment: Shipment
     reader_type: type[Reader]
 
+    @override
     def schema(self) -> str:
         return ROW_SCHEMA
 
+    @override
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         del schema
         return self.reader_type(self.address, self.levels, self.shards, self.shipment)
@@ -95,53 +98,53 @@ class Reader(DataSourceStreamReader):
         self._shards = shards
         self._shipment = shipment
 
+    @override
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """See Spark's class."""
         return {"next": self._feed.first()}
 
+    @override
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """See Spark's class."""
         del limit  # the feed decides how much a batch holds
         return {"next": self._feed.latest(start["next"])}
 
+    @override
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """See Spark's class."""
         return [InputPartition(block) for block in self._feed.blocks(start["next"], end["next"])]
 
+    @override
     def commit(self, end: dict[str, int]) -> None:
-        """See Spark's class."""
         self._feed.commit(end["next"])
 
+    @override
     def stop(self) -> None:
-        """See Spark's class."""
         self._feed.close()
 
+    @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """See Spark's class."""
         self._shipment.unpack()
         yield to_batch(run_head(unpack(partition.value), self._shards, self._levels))
 
 
 class Level(StatefulProcessor):
-    """One level of state; a group is a shard."""
+    """One level of state; a key of Spark's is a shard."""
 
     def __init__(self, level: int, shards: int, shipment: Shipment) -> None:
         self.level = level
         self._shards = shards
         self._shipment = shipment
 
+    @override
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """See Spark's class."""
         # One state variable: each costs some 10 ms a task.
         self.store = _StateMap(handle.getMapState(SEGMENTS, _KEY, _VALUE))
 
+    @override
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
         key: Any,
         rows: Iterator[SparkRow],
         timerValues: Any,  # noqa: N803 - Spark's name
     ) -> Iterator[SparkRow]:
-        """See Spark's class."""
         del timerValues
         blocks = []
         listing = False
@@ -162,6 +165,7 @@ class Level(StatefulProcessor):
             yield SparkRow(**list_entities(shard, self.store)._asdict())
             self.store.clear()
 
+    @override
     def close(self) -> None:
         """Do nothing: there is nothing to close."""
 

@@ -1,6 +1,6 @@
 """What travels between operators.
 
-Spark sees rows of three columns: ``shard``, ``level`` and ``block``. A shard is a group of Spark's
+Spark sees rows of three columns: ``shard``, ``level`` and ``block``. A shard is a key of Spark's
 stateful operator; a block is a pickled batch of data. Each row is for one level:
 
 - 0 and up, the level of a stateful operator: a `LevelBlock`; or an empty block, which asks for the
@@ -65,20 +65,20 @@ _WORD = 0xFFFFFFFF
 
 
 class Address(NamedTuple):
-    """A set of entities: those of one case, one component of its plan, and one partition number."""
+    """A set of entities: those of one case, one group of its plan, and one partition number."""
 
     case: int
-    component: int
+    group: int
     number: int
 
 
 def shard_of(address: Address, shards: int) -> int:
     """Return the id of the shard that holds an address.
 
-    The partitions of one component go to different shards, as long as there are enough; different
+    The partitions of one group go to different shards, as long as there are enough; different
     cases begin at different shards.
     """
-    number = address.number + 31 * address.component + 7919 * address.case
+    number = address.number + 31 * address.group + 7919 * address.case
     return shard_ids(shards)[number % shards]
 
 
@@ -140,7 +140,7 @@ class CaseSpec:
 
     Args:
         application: pickled.
-        partitions: number of partitions of each component that is not fused; the entities'
+        partitions: number of partitions of each group that is not fused; the entities'
             partition numbers are for this number.
         isolated: the mode.
         stop_on_error: a dead letter ends the run (dead-4).
@@ -235,7 +235,7 @@ class LevelBlock(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a component with windows holds at the end of a batch.
+    """What a group with windows holds at the end of a batch.
 
     Args:
         due: the arrival time at which time alone lets a window fire; `None`: never.

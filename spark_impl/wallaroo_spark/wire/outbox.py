@@ -257,7 +257,7 @@ class Finished:
 
 @dataclass
 class Outbox:
-    """What an operator sends: runs of messages by (component, partition number), and results."""
+    """What an operator sends: runs of messages by (group, partition number), and results."""
 
     messages: list[tuple[int, int, Messages]] = field(default_factory=list)
     finished: Finished = field(default_factory=Finished)

@@ -29,7 +29,7 @@ from wallaroo_spark.wire.outbox import Arrival, Context, Outbox
 from wallaroo_spark.worker import nodes
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
-from wallaroo_spark.worker.plan import Component
+from wallaroo_spark.worker.plan import StateGroup
 from wallaroo_spark.worker.states import States, entity_id
 from wallaroo_spark.worker.tracker import Tracker
 from wallaroo_spark.worker.window_step import WindowStep
@@ -48,7 +48,7 @@ class Flow:
         self._calls = calls
         self._program = calls.program
         self._ended = False
-        self._held: tuple[Component, States] | None = None
+        self._held: tuple[StateGroup, States] | None = None
         self._takes: dict[int, TakeMessage] = {}
         self._visits: dict[int, VisitEntity] = {}
         self._windows: dict[int, WindowStep] = {}
@@ -62,9 +62,9 @@ class Flow:
         """The results so far."""
         return self._calls.outbox
 
-    def hold(self, component: Component, states: States) -> None:
-        """Hold a component's entities: its state steps run here from now on."""
-        self._held = (component, states)
+    def hold(self, group: StateGroup, states: States) -> None:
+        """Hold a group's entities: its state steps run here from now on."""
+        self._held = (group, states)
 
     def take(self, run: Run) -> None:
         """Process consecutive records of the input log."""
@@ -250,8 +250,8 @@ class Flow:
         step = self._windows.get(index)
         if step is None:
             assert self._held is not None
-            component, states = self._held
-            store = (states.entities, entity_id(component, index, b""))
+            group, states = self._held
+            store = (states.entities, entity_id(group, index, b""))
             step = WindowStep(self._calls, index, store, self._follow(index))
             self._windows[index] = step
         return step

@@ -23,7 +23,7 @@ from wallaroo.trace import Reason
 from wallaroo_spark.wire.lineages import Lineage
 from wallaroo_spark.wire.outbox import Messages, Outputs
 from wallaroo_spark.worker.calls import SINGLE, Calls, Made
-from wallaroo_spark.worker.plan import Component
+from wallaroo_spark.worker.plan import StateGroup
 from wallaroo_spark.worker.program import Place
 from wallaroo_spark.worker.states import ABSENT, NeedsIsolation, States, entity_id
 
@@ -226,7 +226,7 @@ def route(
     return take
 
 
-def to_outbox(calls: Calls, index: int, component: Component) -> TakeKeyed:
+def to_outbox(calls: Calls, index: int, group: StateGroup) -> TakeKeyed:
     """Return the function that puts a message into the outbox, for its entity's shard."""
     outbox = calls.outbox
     appends: dict[int, tuple[Callable[[Any], None], ...]] = {}
@@ -236,7 +236,7 @@ def to_outbox(calls: Calls, index: int, component: Component) -> TakeKeyed:
         found = appends.get(number)
         if found is None:
             run = Messages(index)
-            outbox.messages.append((component.index, number, run))
+            outbox.messages.append((group.index, number, run))
             found = (
                 run.lineages.append,
                 run.keys.append,
@@ -282,7 +282,7 @@ def state_step(
     calls: Calls,
     index: int,
     operation: Stateful,
-    held: tuple[Component, States],
+    held: tuple[StateGroup, States],
     follow: TakeMessage,
     follow_items: TakeItems,
 ) -> VisitEntity:
@@ -292,15 +292,15 @@ def state_step(
         calls: how user code is called.
         index: the step's node.
         operation: the step's operation.
-        held: the component that holds its entities, and the entities.
+        held: the group that holds its entities, and the entities.
         follow: takes its output to the nodes behind.
         follow_items: takes the items of a multi output to the nodes behind.
     """
     place, printer = calls.program.places[index], calls.printer
     name, multi, pair = place.name, operation.computation.multi, operation.computation.pair
-    component, states = held
+    group, states = held
     atoms = calls.program.copies.atoms
-    prefix = entity_id(component, operation.partition, b"")
+    prefix = entity_id(group, operation.partition, b"")
     keep, add = states.keep, states.build
     partition = calls.program.application.partition[operation.partition]
     expire_after = partition.expire_after

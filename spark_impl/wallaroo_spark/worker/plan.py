@@ -2,9 +2,9 @@
 
 Messages may travel between state partitions in a cycle: one message visits a partition twice, or
 two partitions feed each other across pipelines. Such partitions must get their messages depth first
-(order-1), which a chain of operators cannot do. They form one *fused* component, which one shard
-holds and processes depth first. Every other partition is a component of its own and is sharded by
-key. Components are put on *levels*, each after every level that feeds it, with one Spark operator
+(order-1), which a chain of operators cannot do. They form one *fused* group, which one shard
+holds and processes depth first. Every other partition is a group of its own and is sharded by
+key. Groups are put on *levels*, each after every level that feeds it, with one Spark operator
 per level.
 
 The windows of a window step are held like a state partition, and divided by key.
@@ -20,11 +20,11 @@ from wallaroo.operations import Stateful, Windowed
 from wallaroo.topology import Application, Node, Source, Step
 
 Member = str | int
-"""What a component holds: a state partition, by its name; a window step's windows, by its node."""
+"""What a group holds: a state partition, by its name; a window step's windows, by its node."""
 
 
 @dataclass(frozen=True)
-class Component:
+class StateGroup:
     """State partitions, and window steps, that are held together.
 
     Args:
@@ -60,22 +60,22 @@ class Plan:
     """An application and where its state is held."""
 
     application: Application
-    components: tuple[Component, ...]
+    groups: tuple[StateGroup, ...]
 
     @property
     def levels(self) -> int:
         """Number of stateful operators, one after the other; 0 without state."""
-        return 1 + max([component.level for component in self.components], default=-1)
+        return 1 + max([group.level for group in self.groups], default=-1)
 
     @cached_property
-    def component(self) -> dict[str, Component]:
-        """The components by the names of their state partitions."""
-        return {name: component for component in self.components for name in component.partitions}
+    def group(self) -> dict[str, StateGroup]:
+        """The groups by the names of their state partitions."""
+        return {name: group for group in self.groups for name in group.partitions}
 
     @cached_property
-    def holder(self) -> dict[int, Component]:
-        """The component that holds a step's entities or windows, by the step's node."""
-        of = {member: component for component in self.components for member in component.members}
+    def holder(self) -> dict[int, StateGroup]:
+        """The group that holds a step's entities or windows, by the step's node."""
+        of = {member: group for group in self.groups for member in group.members}
         return {
             index: of[member]
             for index, node in enumerate(self.application.nodes)
@@ -91,7 +91,7 @@ def plan(application: Application) -> Plan:
     levels: dict[int, int] = {}
 
     def level(index: int) -> int:
-        """Return one more than the highest level that feeds the component."""
+        """Return one more than the highest level that feeds the group."""
         if index not in levels:
             before = {
                 of[origin]
@@ -106,7 +106,7 @@ def plan(application: Application) -> Plan:
         application,
         tuple(
             [
-                Component(
+                StateGroup(
                     index,
                     level(index),
                     tuple([member for member in group if isinstance(member, str)]),

@@ -39,12 +39,12 @@ class Program:
 
     Args:
         application: the application.
-        partitions: number of partitions of each component that is not fused.
+        partitions: number of partitions of each group that is not fused.
 
     Attributes:
         plan: where its state is held.
         places: the place of each node.
-        holder: the component that holds a step's entities or windows, by the step's node.
+        holder: the group that holds a step's entities or windows, by the step's node.
         feeds_state: for each node, whether its messages go to a step with entities or windows.
             Such messages are frozen when they are made, because these may be in another process.
         sources: the sources' nodes by name.
@@ -68,7 +68,7 @@ class Program:
             node.pipeline: index for index, node in enumerate(nodes) if isinstance(node, Source)
         }
         of_partition = {
-            partition.name: Keys(partition, self.plan.component[partition.name].divided(partitions))
+            partition.name: Keys(partition, self.plan.group[partition.name].divided(partitions))
             for partition in application.partitions
         }
         self.keys = {}

@@ -19,14 +19,14 @@ from wallaroo.windowing.watermarks import SourceTime, Watermarks
 from wallaroo_spark.wire.job import Held, Moment, What
 from wallaroo_spark.wire.outbox import Arrival
 from wallaroo_spark.worker.flow import Flow
-from wallaroo_spark.worker.plan import Component
+from wallaroo_spark.worker.plan import StateGroup
 from wallaroo_spark.worker.program import Program
 from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.states import entity_id
 from wallaroo_spark.worker.stored import Stored, unpacked
 
 _CLOCK = b"clock"
-"""The end of the id of a component's watermarks, after the prefix of its first window step."""
+"""The end of the id of a group's watermarks, after the prefix of its first window step."""
 
 
 class ReplayedTime(Watermarks):
@@ -68,36 +68,36 @@ class ReplayedTime(Watermarks):
 def replay(
     flow: Flow,
     program: Program,
-    component: Component,
+    group: StateGroup,
     entities: Entities,
     arrivals: list[Arrival],
     moments: list[Moment],
 ) -> Held:
-    """Process messages and moments in a component with windows, in order, and store it.
+    """Process messages and moments in a group with windows, in order, and store it.
 
     Args:
-        flow: holds the component.
+        flow: holds the group.
         program: the application.
-        component: the component.
+        group: the group.
         entities: its entities and windows; also the watermarks, from one batch to the next.
         arrivals: the messages, in order.
         moments: what the batch's records say about time, in order.
 
     Returns:
-        What the component holds now.
+        What the group holds now.
 
     Raises:
         NeedsIsolation: some entities cannot be pickled.
     """
     application = program.application
     turns = application.window_steps
-    clock = entity_id(component, component.windows[0], _CLOCK)
+    clock = entity_id(group, group.windows[0], _CLOCK)
     blob = entities.get(clock)
     known, reached = None, {}
     if blob is not None:
         known, reached = pickle.loads(unpacked(blob).state)  # noqa: S301 - ours
     watermarks = ReplayedTime(application, known)
-    held = {index: flow.windows_at(index) for index in turns if index in component.windows}
+    held = {index: flow.windows_at(index) for index in turns if index in group.windows}
     for index, step in held.items():
         step.watermark = reached.get(index, step.watermark)
     numbered = [

@@ -1,6 +1,6 @@
 """Where entities live between batches: write-through segments in a map of bytes to bytes.
 
-The entities of one *address* (case, component, partition number) are spread by hash over segments,
+The entities of one *address* (case, group, partition number) are spread by hash over segments,
 each one value of the map: a pickled dict of entity id to pickled state. A segment is read when one
 of its entities is first asked for in a batch and written back at the batch's end if one changed.
 Nothing is kept from batch to batch, so nothing can be out of date after a task is repeated.
@@ -181,9 +181,9 @@ class Entities:
 def stored(store: Map) -> Iterator[tuple[Address, bytes, bytes]]:
     """Yield (address, entity id, pickled state) of everything in a map."""
     for key, blob in store.items():
-        case, component, number, segment = _KEY.unpack(key)
+        case, group, number, segment = _KEY.unpack(key)
         for entity, state in _load(blob if segment else blob[_COUNTS.size :]).items():
-            yield Address(case, component, number), entity, state
+            yield Address(case, group, number), entity, state
 
 
 def _load(blob: bytes) -> Segment:

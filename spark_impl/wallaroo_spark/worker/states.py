@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from wallaroo.copying import Copies
 from wallaroo.judging import DeadLetterError
 from wallaroo.overriding import override
-from wallaroo_spark.worker.plan import Component, Member
+from wallaroo_spark.worker.plan import Member, StateGroup
 from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.stored import Form, unpacked
 
@@ -74,15 +74,15 @@ class States(Protocol):
         """
 
 
-def entity_id(component: Component, member: Member, key: bytes) -> bytes:
-    """Return the entity's id, which is unique within its component."""
-    if len(component.members) == 1:
+def entity_id(group: StateGroup, member: Member, key: bytes) -> bytes:
+    """Return the entity's id, which is unique within its group."""
+    if len(group.members) == 1:
         return key
-    return component.members.index(member).to_bytes(2, "big") + key
+    return group.members.index(member).to_bytes(2, "big") + key
 
 
 def entity_of(members: Sequence[Member], entity: bytes) -> tuple[Member, bytes]:
-    """Return the member, of those of its component, and the encoded key of an entity id."""
+    """Return the member, of those of its group, and the encoded key of an entity id."""
     if len(members) == 1:
         return members[0], entity
     return members[int.from_bytes(entity[:2], "big")], entity[2:]

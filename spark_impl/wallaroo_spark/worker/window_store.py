@@ -1,6 +1,6 @@
 """Where the open windows of a step live between batches: by key, and by when they are due.
 
-Each key's windows are one value among the `Entities` of the step's component. A calendar says which
+Each key's windows are one value among the `Entities` of the step's group. A calendar says which
 keys are due: times lie in buckets, each a value of its own, beside a small directory with the
 earliest time of each bucket. So a batch in which nothing is due reads the directory and the keys
 that have messages, however many windows are open.

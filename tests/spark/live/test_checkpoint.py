@@ -191,7 +191,7 @@ def test_a_layout_that_is_damaged_is_said_so_and_a_run_writes_it_again(
     assert "layout.json is damaged" in capsys.readouterr().err
     layout.unlink()
     assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
-    assert "layout.json is missing" in capsys.readouterr().err
+    assert "layout.json cannot be read: No such file" in capsys.readouterr().err
     opened().begin()
     assert layout.read_text() == before
 

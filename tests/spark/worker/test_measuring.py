@@ -5,7 +5,7 @@ from __future__ import annotations
 from live_on_spark import Count, line, number, text, whole
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.wire.job import FINISHED, CaseSpec, HeadBlock, Report, Run, unpack
-from wallaroo_spark.worker import operators
+from wallaroo_spark.worker import tasks
 from wallaroo_spark.worker.plan import plan
 from wallaroo_spark.worker.segments import MemoryMap
 
@@ -26,20 +26,20 @@ def first_word(message):
 
 
 def test_all_calls_and_visits_inside_a_component_that_is_held_together_count_once(monkeypatch):
-    monkeypatch.setattr(operators, "_set_aside", lambda: None)  # of this process's garbage
+    monkeypatch.setattr(tasks, "_set_aside", lambda: None)  # of this process's garbage
     builder = wallaroo.ApplicationBuilder("twice")
     builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
     builder.to_state_partition(number, Count, "counts", whole)
     builder.to_state_partition(number_again, Count, "counts", first_word)
     application = builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 0, line)).build()
-    (component,) = plan(application).components
-    assert component.fused
+    (group,) = plan(application).groups
+    assert group.fused
     case = CaseSpec(pickle_application(application), 1, isolated=False, measured=True)
     # The failing call makes the task process its messages once more, with copies.
     block = HeadBlock({0: case}, [Run(0, "p", 0, [b"a", b"bad", b"a"])])
-    rows = operators.run_head(block, 1, 1)
+    rows = tasks.run_head(block, 1, 1)
     inside = [unpack(row.block) for row in rows if row.level == 0]
-    rows += operators.run_level(0, inside, MemoryMap(), 1)
+    rows += tasks.run_level(0, inside, MemoryMap(), 1)
     reports = [unpack(row.block) for row in rows if row.level == FINISHED]
     registry = Registry(application, "spark")
     for harvest in Report.merged(reports).figures:

@@ -46,5 +46,5 @@ def build(*pipelines):
 )
 def test_order_1_partitions_in_a_circle_are_held_together(pipelines, expected):
     found = build(*pipelines)
-    assert [(c.level, "".join(c.partitions), c.fused) for c in found.components] == expected
+    assert [(c.level, "".join(c.partitions), c.fused) for c in found.groups] == expected
     assert found.levels == max([level + 1 for level, _, _ in expected], default=0)

@@ -55,7 +55,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
 
     Args:
         block: the frames.
-        shards: number of groups of each operator.
+        shards: number of shards of each operator.
         levels: number of operators.
     """
     _set_aside()
@@ -94,7 +94,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         shard: its id.
         blocks: blocks from all tasks before; together they hold all of the shard's messages.
         store: the shard's entities.
-        shards: number of groups of each operator.
+        shards: number of shards of each operator.
     """
     _set_aside()
     began = time.monotonic()
@@ -113,7 +113,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     all_runs = [run for runs in messages.values() for run in runs]
     records = sum([len(run.keys) for run in all_runs])
     follower = follower_of(cases, messages=all_runs)
-    part = f"component {min([address.component for address in messages], default=0)}"
+    part = f"group {min([address.group for address in messages], default=0)}"
     with printing(printer, cases), looking(cases, part, records) as seen:
         for address in sorted(messages.keys() | tracks.keys()):
             case = cases[address.case]
@@ -124,9 +124,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
                 report.held[address] = held
             else:
                 report.counts[address] = held
-            _die_if_asked(
-                case.faults, program_for(case).plan.components[address.component].level + 1
-            )
+            _die_if_asked(case.faults, program_for(case).plan.groups[address.group].level + 1)
         report.figures = seen()
     report.printed = printer.finish()
     report.worked = worked(cases, records, time.monotonic() - began)
@@ -183,9 +181,9 @@ def _run_address(
     printer: Printer,
     follower: CallFollower | None,
 ) -> tuple[Outbox, int | Held]:
-    """Return the outbox, and the number of entities now; for a component with windows, `Held`."""
+    """Return the outbox, and the number of entities now; for a group with windows, `Held`."""
     program = program_for(case)
-    component = program.plan.components[address.component]
+    group = program.plan.groups[address.group]
     form = Form(program.application)
     for isolated in (case.isolated, True):
         printed = len(printer.lines)
@@ -195,11 +193,11 @@ def _run_address(
         kind = IsolatedStates if isolated else TrustingStates
         states: States = kind(entities, program.copies, form)
         flow = _flow(case, printer, follower, isolated=isolated)
-        flow.hold(component, states)
+        flow.hold(group, states)
         held: Held | None = None
         try:
-            if component.windows:
-                held = replay(flow, program, component, entities, *given)
+            if group.windows:
+                held = replay(flow, program, group, entities, *given)
             else:
                 flow.visit(given[0])
                 flow.flush()
@@ -250,15 +248,15 @@ def _rows(
         return block
 
     for number, outbox in outboxes:
-        components = program_for(cases[number]).plan.components
-        for component, partition, run in outbox.messages:
-            address = Address(number, component, partition)
-            block = block_for(address, components[component].level)
+        groups = program_for(cases[number]).plan.groups
+        for group, partition, run in outbox.messages:
+            address = Address(number, group, partition)
+            block = block_for(address, groups[group].level)
             block.messages.setdefault(address, []).append(run)
         if outbox.finished:
             report.finished.setdefault(number, Finished()).add(outbox.finished)
     for number, track in tracks.items():
-        for holder in program_for(cases[number]).plan.components:
+        for holder in program_for(cases[number]).plan.groups:
             if not holder.windows:
                 continue
             for partition in range(holder.divided(cases[number].partitions)):
