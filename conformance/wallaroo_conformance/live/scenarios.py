@@ -78,7 +78,9 @@ def _tour(run: LiveRun) -> None:
         run.kill_and_restart()
         first = run.send("first", [b"c", b"a"])
     run.sink_goes(("first", 0))
-    run.send(first, [b"b", b"a"], [3, 2])
+    # After a restart it is waited for the other sink's outputs. While one is away an engine may let
+    # the others wait for it between two batches, so these frames should come in one.
+    run.send(first, [b"b", b"a"], () if run.recovers else [3, 2])
     run.sink_returns(("first", 0))
     if run.recovers:
         run.sink_goes(("first", 1))

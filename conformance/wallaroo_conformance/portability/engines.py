@@ -46,7 +46,7 @@ def compared(
     except UnsupportedTopology as refusal:
         return [AppFinding("unsupported", refusal.step, "", f"{engine.name}: {refusal}", [])]
     cases = _cases(application, engine, logs)
-    for case, actual in zip(cases, _given(engine, cases), strict=True):
+    for case, actual in zip(cases, _answers(engine, cases), strict=True):
         expected = _expected(case)
         if actual.comparable() != expected.comparable():
             return [_finding(engine, case, smaller)]
@@ -57,7 +57,7 @@ def _cases(application: Application, engine: Engine, logs: Sequence[InputLog]) -
     capabilities = engine.capabilities()
     isolation = "isolated" if "isolated" in capabilities.isolation else "trusting"
     cases: list[Case] = []
-    for number, log in enumerate(one for one in logs if one):
+    for number, log in enumerate(filter(None, logs)):
         whole = Case(application, log, isolation=isolation)  # type: ignore[arg-type]
         divided = replace(whole, batches=[1, 2], partitions=3)
         halves = replace(whole, batches=[len(log) // 2], partitions=2) if len(log) > 1 else divided
@@ -71,9 +71,10 @@ def _cases(application: Application, engine: Engine, logs: Sequence[InputLog]) -
     return cases
 
 
-def _given(engine: Engine, cases: Sequence[Case]) -> Sequence[Trace | Crash]:
+def _answers(engine: Engine, cases: Sequence[Case]) -> Sequence[Trace | Crash]:
     try:
-        return [crash(one) if isinstance(one, Exception) else one for one in engine.run_many(cases)]
+        answers = engine.run_many(cases)
+        return [crash(it) if isinstance(it, Exception) else it for it in answers]
     except Exception as error:  # noqa: BLE001 - it is the engine's answer
         return [crash(error)] * len(cases)
 
@@ -84,23 +85,23 @@ def _expected(case: Case) -> Trace:
     )
 
 
-def _finding(engine: Engine, case: Case, smaller: Smaller) -> AppFinding:
+def _finding(engine: Engine, failing: Case, smaller: Smaller) -> AppFinding:
     def differing(logs: Sequence[InputLog]) -> list[bool]:
-        cases = [replace(case, input_log=log) for log in logs]
+        cases = [replace(failing, input_log=log) for log in logs]
         return [
-            given.comparable() != _expected(one).comparable()
-            for one, given in zip(cases, _given(engine, cases), strict=True)
+            answer.comparable() != _expected(case).comparable()
+            for case, answer in zip(cases, _answers(engine, cases), strict=True)
         ]
 
-    log = reduced(list(case.input_log), differing, smaller, most=_MOST_CANDIDATES)
-    least = replace(case, input_log=log)
-    wanted, came = trace_lines(_expected(least)), trace_lines(_given(engine, [least])[0])
+    log = reduced(list(failing.input_log), differing, smaller, most=_MOST_CANDIDATES)
+    least = replace(failing, input_log=log)
+    wanted, came = trace_lines(_expected(least)), trace_lines(_answers(engine, [least])[0])
     pairs = [(one, other) for one, other in zip(wanted, came, strict=False) if one != other]
     one, other = pairs[0] if pairs else (wanted[-1], came[-1])
     ways = [
-        *([f"batches {list(case.batches)}"] if case.batches is not None else []),
-        *([f"{case.partitions} partitions"] if case.partitions is not None else []),
-        *(["a worker that dies"] if case.faults else []),
+        *([f"batches {list(failing.batches)}"] if failing.batches is not None else []),
+        *([f"{failing.partitions} partitions"] if failing.partitions is not None else []),
+        *(["a worker that dies"] if failing.faults else []),
     ]
     how = f" with {', '.join(ways)}" if ways else ""
     text = f"{engine.name} differs from the reference{how}: {other}; it should be {one}"

@@ -84,7 +84,7 @@ class SampledInputs:
         by_source: dict[str, list[bytes]] = {}
         for source, payload in self.samples:
             by_source.setdefault(source, []).append(payload)
-        payloads = {source: _grown(tuple(found)) for source, found in by_source.items()}
+        payloads = {source: _grown(tuple(given)) for source, given in by_source.items()}
         drawn = st.one_of(_in_a_row(self.samples, payloads), _drawn(payloads))
         ends = [self.samples[:_MOST_MESSAGES], self.samples[-_MOST_MESSAGES:]]
         return [*ends, *_collected(drawn, max(1, count - len(ends)), random_seed)]
@@ -110,8 +110,8 @@ class DrawnInputs:
     def smaller(self, payload: bytes) -> list[bytes]:
         """Return smaller payloads that the strategies gave: only they know which are valid."""
         size = (len(payload), payload)
-        found = sorted((len(one), one) for one in self._met if (len(one), one) < size)
-        return [one for _, one in found[:_MOST_SMALLER]]
+        smaller = sorted((len(met), met) for met in self._met if (len(met), met) < size)
+        return [met for _, met in smaller[:_MOST_SMALLER]]
 
 
 def drawn_inputs(module: Any, sources: Sequence[str]) -> DrawnInputs | None:
@@ -128,16 +128,18 @@ def drawn_inputs(module: Any, sources: Sequence[str]) -> DrawnInputs | None:
     function = getattr(module, PAYLOADS, None)
     if function is None:
         return None
-    found = function()
-    if isinstance(found, SearchStrategy):
-        found = dict.fromkeys(sources, found)
+    described = function()
+    if isinstance(described, SearchStrategy):
+        described = dict.fromkeys(sources, described)
     expected = f"a Hypothesis strategy, or a mapping from each source to one: {', '.join(sources)}"
-    if not isinstance(found, Mapping):
-        raise InputError(f"{PAYLOADS}() returned a {type(found).__name__}; expected {expected}")
-    wrong = [name for name, one in found.items() if not isinstance(one, SearchStrategy)]
-    if set(found) != set(sources) or wrong:
-        raise InputError(f"{PAYLOADS}() returned one for {', '.join(found)}; expected {expected}")
-    return DrawnInputs(found)
+    if not isinstance(described, Mapping):
+        raise InputError(f"{PAYLOADS}() returned a {type(described).__name__}; expected {expected}")
+    wrong = [name for name, it in described.items() if not isinstance(it, SearchStrategy)]
+    if set(described) != set(sources) or wrong:
+        raise InputError(
+            f"{PAYLOADS}() returned one for {', '.join(described)}; expected {expected}"
+        )
+    return DrawnInputs(described)
 
 
 def mutated(log: InputLog) -> list[InputLog]:
@@ -179,7 +181,7 @@ def _in_a_row(
 
 
 def _collected(logs: SearchStrategy[InputLog], count: int, random_seed: int) -> list[InputLog]:
-    found: list[InputLog] = []
+    drawn: list[InputLog] = []
 
     @seed(random_seed)
     @settings(
@@ -195,13 +197,13 @@ def _collected(logs: SearchStrategy[InputLog], count: int, random_seed: int) -> 
             if type(payload) is not bytes:
                 name = type(payload).__name__
                 raise InputError(f"{PAYLOADS}() drew a {name}; payloads are bytes")
-        found.append(log)
+        drawn.append(log)
 
     try:
         collect()
     except HypothesisException as error:
         raise InputError(f"no payloads could be drawn: {error}") from error
-    return found
+    return drawn
 
 
 @st.composite
@@ -215,14 +217,14 @@ def _grown(draw: DrawFn, samples: Sequence[bytes]) -> bytes:
 
 def _parts(payload: bytes) -> list[bytes]:
     """Return payloads with a part of `payload` left out, the shortest first."""
-    found: dict[bytes, None] = {b"": None}
+    parts: dict[bytes, None] = {b"": None}
     length = len(payload) // 2
     while length:
         for start in range(0, len(payload), length):
-            found[payload[:start] + payload[start + length :]] = None
+            parts[payload[:start] + payload[start + length :]] = None
         length //= 2
-    found.pop(payload, None)
-    return sorted(found, key=len)
+    parts.pop(payload, None)
+    return sorted(parts, key=len)
 
 
 @cache

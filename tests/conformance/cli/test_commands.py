@@ -114,11 +114,17 @@ def test_replay_of_stored_cases_on_the_reference(
     assert "does what the reference does" in capsys.readouterr().out
 
 
-def test_replay_of_what_is_no_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "case.json"
-    path.write_text('{"format": "something"}')
-    assert main(["replay", str(path)]) == INCOMPLETE
-    assert "neither" in capsys.readouterr().err
+@pytest.mark.parametrize("command", [["replay"], ["conform", "--show"]])
+@pytest.mark.parametrize(("text", "said"), [("{", "not JSON"), ('{"format": "x/1"}', "neither")])
+def test_what_is_no_case_is_neither_run_nor_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], text: str, said: str
+) -> None:
+    file = tmp_path / "case.json"
+    file.write_text(text)
+    assert main([*command, str(file)]) == INCOMPLETE
+    assert said in (err := capsys.readouterr().err)
+    assert err.count("\n") == 1
+    assert not file.with_suffix(".html").exists()
 
 
 def test_replay_as_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from wallaroo_conformance.cases.case import ConformanceCase, Input, PipelineSpec, StepSpec
 from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, read_counterexample
-from wallaroo_conformance.judge.results import INCOMPLETE, KEPT
+from wallaroo_conformance.judge.results import KEPT
 from wallaroo_conformance.report.case_page import case_page
 from wallaroo_conformance.search.following import followed, shown
 from wallaroo_mutants.catalogue import broken
@@ -78,22 +78,6 @@ def test_an_engine_in_another_process_shows_what_came_out(
     assert capsys.readouterr().out == f"{page}\n"
     assert "calls user code in another process" in page.read_text()
     assert "What came out" in page.read_text()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("{", "not JSON"), ('{"format": "x/1"}', "neither")],
-    ids=["damaged", "other"],
-)
-def test_what_is_no_case_is_not_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
-) -> None:
-    file = tmp_path / "case.json"
-    file.write_text(text)
-    assert main(["conform", "--show", str(file)]) == INCOMPLETE
-    assert said in (err := capsys.readouterr().err)
-    assert err.count("\n") == 1
-    assert not file.with_suffix(".html").exists()
 
 
 class _Nasty:

@@ -1,4 +1,4 @@
-"""Reports: whole or refused, as JSON, as JUnit XML, as a page."""
+"""Reports: whole or refused, as JSON, JUnit XML, Markdown, a page, a matrix; traces as text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.metamorphic import RELATIONS
+from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.judge.results import (
     INCOMPLETE,
     LawResult,
@@ -26,7 +28,13 @@ from wallaroo_conformance.live import LIVE_LAWS
 from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import reports_junit
 from wallaroo_conformance.report.markdown import folded, markdown
-from wallaroo_conformance.report.showing import cases_text, coverage_text
+from wallaroo_conformance.report.matrix import badge, write_matrix
+from wallaroo_conformance.report.showing import (
+    cases_text,
+    coverage_text,
+    trace_lines,
+    traces_side_by_side,
+)
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
@@ -169,3 +177,41 @@ def test_markdown_shows_a_text_as_it_stands_whatever_is_in_it() -> None:
     assert "<summary>a &lt;b&gt;</summary>" in shown
     assert "\n````text\n```\n</details>?\n````\n" in shown
     assert len("\n".join(folded("long", "x" * 10**6))) < 21_000
+
+
+def test_the_matrix_has_rules_down_and_engines_across(
+    kept: Report, broken: Report, tmp_path: Path
+) -> None:
+    written = {path.name for path in write_matrix([kept, broken], tmp_path)}
+    assert written == {"index.html", "matrix.json", "reference.svg", "no-state.svg"}
+    form = json.loads((tmp_path / "matrix.json").read_text())
+    assert [engine["name"] for engine in form["engines"]] == ["reference", "no state"]
+    assert all(engine["date"] for engine in form["engines"])
+    found = [rule["engines"] for rule in form["rules"]]
+    assert all(rule["reference"]["status"] == "kept" for rule in found if "reference" in rule)
+    failures = [one for rule in found for one in rule["no state"]["failures"]]
+    assert failures
+    assert all(one["case"]["format"] and "import wallaroo" in one["python"] for one in failures)
+    page = (tmp_path / "index.html").read_text()
+    assert "The case as JSON, and as Python" in page
+
+
+def test_a_badge_is_a_picture_that_says_how_many_rules_are_kept(broken: Report) -> None:
+    picture = ET.fromstring(badge(broken))
+    said = list(picture.itertext())
+    assert "conformance" in said
+    assert any("rules" in text for text in said)
+
+
+@pytest.mark.parametrize("altered", [{"payload": None}, {"source": "another"}])
+def test_dead_letters_that_differ_in_what_is_not_shown_otherwise_are_shown_whole(altered) -> None:
+    case = ConformanceCase(inputs=(Input(0, b"\xff\xfe"),))
+    trace = reference_oracle().ask([case])[0].trace
+    [letter] = trace.dead_letters
+    other = replace(trace, dead_letters=(replace(letter, **altered),))
+    assert trace_lines(trace) == trace_lines(other)
+    [(mark, left, right)] = traces_side_by_side(trace, other)
+    assert mark == "≠"
+    assert left.endswith(r"payload b'\xff\xfe'")
+    assert left != right
+    assert {mark for mark, _, _ in traces_side_by_side(trace, trace)} == {" "}
