@@ -13,25 +13,22 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
 from types import CodeType, FunctionType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 _ANNOTATIONS = __future__.annotations.compiler_flag
-_Node: TypeAlias = "ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef"
 
 
 class PatchError(Exception):
     """A patch that does not fit: the source it was made for has changed."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One text of a function that is replaced by another.
 
     Args:
@@ -46,8 +43,7 @@ class Change:
     after: str
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(NamedTuple):
     """Changes that are in place together.
 
     Args:
@@ -64,14 +60,7 @@ class Patch:
         Raises:
             PatchError: a function or a text is gone, or the new text is no Python.
         """
-        found: dict[str, CodeType] = {}
-        for function in dict.fromkeys([change.function for change in self.changes]):
-            changes = [change for change in self.changes if change.function == function]
-            try:
-                found[function] = _Source.of(function).changed(changes)
-            except PatchError as error:
-                raise PatchError(f"mutant {self.name!r}, {function}: {error}") from None
-        return found
+        return _codes(self)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -80,7 +69,7 @@ class Patch:
         Raises:
             PatchError: as `codes`.
         """
-        codes = _codes(self)
+        codes = self.codes()
         before = [(function, function.__code__) for function in map(_function, codes)]
         try:
             for (function, _), code in zip(before, codes.values(), strict=True):
@@ -96,107 +85,63 @@ NOTHING: Final = Patch("", ())
 
 @cache
 def _codes(patch: Patch) -> dict[str, CodeType]:
-    return patch.codes()
+    found: dict[str, CodeType] = {}
+    for name in dict.fromkeys([change.function for change in patch.changes]):
+        try:
+            source = _source(name)
+            text = source.text
+            for change in patch.changes:
+                if change.function == name:
+                    text = _changed(text, change, source.body)
+            found[name] = _compiled(source, text)
+            if found[name].co_freevars != _compiled(source, source.text).co_freevars:
+                raise PatchError("the new text needs another `super()` than the function has")
+        except PatchError as error:
+            raise PatchError(f"mutant {patch.name!r}, {name}: {error}") from None
+    return found
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(NamedTuple):
     """A function's source.
 
     Args:
         file: its module's.
-        lines: of the file; those outside the function are empty, but for the heads of its classes,
-            so that line numbers and the names of private attributes are as they were.
-        start, end: the function's first line and the one behind its last, counted from 0.
-        body: its first statement's line.
         path: its name and those of its classes, outermost first.
+        before: the lines of the module before it, of which only the heads of its classes are
+            left; so line numbers and the names of private attributes are as they were.
+        text: its own lines.
+        body: the number of its first statement's line, from 0.
     """
 
     file: str
-    lines: tuple[str, ...]
-    start: int
-    end: int
+    path: list[str]
+    before: list[str]
+    text: str
     body: int
-    path: tuple[str, ...]
-
-    @staticmethod
-    @cache
-    def of(function: str) -> _Source:
-        """Return the source of ``module:qualified.name``."""
-        module, _, name = function.partition(":")
-        file, whole, tree = _parsed(module)
-        path = tuple(name.split("."))
-        node: _Node = tree
-        lines = [""] * len(whole)
-        for part in path:
-            inside = [one for one in node.body if getattr(one, "name", None) == part]
-            if not inside or not isinstance(
-                inside[0], (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-            ):
-                raise PatchError("there is no such function")
-            node = inside[0]
-            if isinstance(node, ast.ClassDef):
-                lines[node.lineno - 1] = " " * node.col_offset + f"class {part}:"
-        if isinstance(node, (ast.Module, ast.ClassDef)):
-            raise PatchError("it is no function")
-        assert node.end_lineno is not None
-        start, end = node.lineno - 1, node.end_lineno
-        lines[start:end] = whole[start:end]
-        said = ast.get_docstring(node, clean=False) is not None and len(node.body) > 1
-        return _Source(file, tuple(lines), start, end, node.body[said].lineno - 1, path)
-
-    def changed(self, changes: list[Change]) -> CodeType:
-        """Return the function's code with these changes."""
-        text = "\n".join(self.lines[self.start : self.end])
-        for change in changes:
-            text = self._replaced(text, change)
-        code = self._compiled(text)
-        before = self._compiled("\n".join(self.lines[self.start : self.end]))
-        if code.co_freevars != before.co_freevars:
-            raise PatchError(f"the new text closes over other names: {code.co_freevars}")
-        return code
-
-    def _replaced(self, text: str, change: Change) -> str:
-        if not change.before:
-            lines = text.split("\n")
-            at = self.body - self.start
-            indent = re.match(" *", lines[at])[0]  # type: ignore[index]  # it always matches
-            lines.insert(at, indent + _indented(change.after, indent))
-            return "\n".join(lines)
-        found = []
-        first = _indented(change.before, "").partition("\n")[0]
-        for match in re.finditer(re.escape(first), text):
-            line = text.rfind("\n", 0, match.start()) + 1
-            indent = re.compile(" *").match(text, line)[0]  # type: ignore[index]  # as above
-            whole = _indented(change.before, indent)
-            if text.startswith(whole, match.start()):
-                found.append((match.start(), whole, indent))
-        if len(found) != 1:
-            times = f"occurs {len(found)} times" if found else "is gone"
-            raise PatchError(f"this text {times}: {change.before!r}")
-        [(at, whole, indent)] = found
-        return text[:at] + _indented(change.after, indent) + text[at + len(whole) :]
-
-    def _compiled(self, text: str) -> CodeType:
-        whole = "\n".join([*self.lines[: self.start], text])
-        try:
-            code: CodeType = compile(
-                whole, self.file, "exec", flags=_ANNOTATIONS, dont_inherit=True
-            )
-        except SyntaxError as error:
-            raise PatchError(f"the new text is no Python: {error}") from None
-        for name in self.path:
-            inside = [one for one in code.co_consts if isinstance(one, CodeType)]
-            code = next(one for one in inside if one.co_name == name)
-        return code
-
-
-def _indented(text: str, indent: str) -> str:
-    return dedent(text).strip("\n").replace("\n", "\n" + indent)
 
 
 @cache
-def _parsed(module: str) -> tuple[str, list[str], ast.Module]:
+def _source(function: str) -> _Source:
+    """Return the source of ``module:qualified.name``."""
+    module, _, name = function.partition(":")
+    file, lines, node = _parsed(module)
+    path = name.split(".")
+    before: list[str] = []
+    for part in path:
+        inside = [one for one in node.body if getattr(one, "name", None) == part]
+        if not inside:
+            raise PatchError("there is no such function")
+        node = inside[0]
+        before += [""] * (node.lineno - 1 - len(before))
+        if isinstance(node, ast.ClassDef):
+            before.append(" " * node.col_offset + f"class {part}:")
+    has_docstring = ast.get_docstring(node) is not None and len(node.body) > 1
+    start, body = len(before), node.body[has_docstring].lineno - 1
+    return _Source(file, path, before, "\n".join(lines[start : node.end_lineno]), body - start)
+
+
+@cache
+def _parsed(module: str) -> tuple[str, list[str], Any]:
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
@@ -207,6 +152,46 @@ def _parsed(module: str) -> tuple[str, list[str], ast.Module]:
     return spec.origin, source.split("\n"), ast.parse(source)
 
 
+def _changed(text: str, change: Change, body: int) -> str:
+    """Return a function's text with a change; `body` is the line of its first statement."""
+    if not change.before:
+        lines = text.split("\n")
+        indent = _indent_of(lines[body])
+        lines.insert(body, indent + _indented(change.after, indent))
+        return "\n".join(lines)
+    found = []
+    for match in re.finditer(re.escape(_indented(change.before).partition("\n")[0]), text):
+        indent = _indent_of(text[text.rfind("\n", 0, match.start()) + 1 :])
+        whole = _indented(change.before, indent)
+        if text.startswith(whole, match.start()):
+            found.append((match.start(), match.start() + len(whole), indent))
+    if len(found) != 1:
+        times = f"occurs {len(found)} times" if found else "is gone"
+        raise PatchError(f"this text {times}: {change.before!r}")
+    [(start, end, indent)] = found
+    return text[:start] + _indented(change.after, indent) + text[end:]
+
+
+def _indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" "))]
+
+
+def _indented(text: str, indent: str = "") -> str:
+    return dedent(text).strip("\n").replace("\n", "\n" + indent)
+
+
+def _compiled(source: _Source, text: str) -> CodeType:
+    whole = "\n".join([*source.before, text])
+    try:
+        code: Any = compile(whole, source.file, "exec", flags=_ANNOTATIONS, dont_inherit=True)
+    except SyntaxError as error:
+        raise PatchError(f"the new text is no Python: {error}") from None
+    for name in source.path:
+        [code] = [one for one in code.co_consts if getattr(one, "co_name", None) == name]
+    made: CodeType = code
+    return made
+
+
 def _function(name: str) -> FunctionType:
     """Return the function of ``module:qualified.name``, without what decorators put around it."""
     module, _, path = name.partition(":")
@@ -215,6 +200,5 @@ def _function(name: str) -> FunctionType:
         found = inspect.getattr_static(found, part)
     for attribute in ("fget", "func", "__func__"):  # of properties and class methods
         found = getattr(found, attribute, found)
-    found = inspect.unwrap(found)
-    assert isinstance(found, FunctionType), f"{name} is no function"
-    return found
+    function: FunctionType = inspect.unwrap(found)
+    return function
