@@ -291,19 +291,16 @@ class _Plan:
                 if lane == first + 1 and column == home and above:
                     ties.append([(x, step.y), (x, box.bottom)])
                     continue
+                # Through the gap beside the step's column, so that it crosses no box.
                 side = box.x if column < home else box.right
-                if lane == first and below:
-                    ties.append([(x, step.bottom), (x, level), (side, level)])
-                else:
-                    # Through the gap beside the step's column, so that it crosses no box.
-                    track = step.right + 12 + 9 * (tracks % _TRACKS)
-                    tracks += 1
-                    start = step.right - 18
-                    edge, beside = (
-                        (step.bottom, step.bottom + 9) if lane == first else (step.y, step.y - 9)
-                    )
-                    way = [(start, edge), (start, beside), (track, beside), (track, level)]
-                    ties.append([*way, (side, level)])
+                track = step.right + 12 + 9 * (tracks % _TRACKS)
+                tracks += 1
+                start = step.right - 18
+                edge, beside = (
+                    (step.bottom, step.bottom + 9) if lane == first else (step.y, step.y - 9)
+                )
+                way = [(start, edge), (start, beside), (track, beside), (track, level)]
+                ties.append([*way, (side, level)])
                 level = min(level + 9, box.bottom - 14)
         return ties
 
