@@ -207,19 +207,37 @@ def test_send_tells_a_receiver_that_does_not_close(tmp_path, capsys):
     )
 
 
-def test_receive_prints_lines_until_there_are_enough():
-    with receiving("--expect", "3") as (process, address):
-        say(address, b"on", b"e\ntwo\n")
-        say(address, b"three\nfour\n")
+@pytest.mark.parametrize(
+    ("options", "connections", "written", "what"),
+    [
+        (
+            ["--expect", "3"],
+            [[b"on", b"e\ntwo\n"], [b"three\nfour\n"]],
+            b"one\ntwo\nthree\n",
+            "3 of 3",
+        ),
+        (["--expect", "1"], [[b"no newline"]], b"no newline\n", "1 of 1"),
+        (["--raw", "--expect", "5"], [[b"\0\xff\n", b"abc"]], b"\0\xff\nab", "5 of 5"),
+        (  # a payload's own newline is kept
+            ["--framed", "--expect", "3"],
+            [[frame(b"a")[:3], frame(b"a")[3:] + frames([b"", b"has one\n"])]],
+            b"a\n\nhas one\n\n",
+            "3 of 3",
+        ),
+    ],
+)
+@pytest.mark.parametrize("into_a_file", [False, True])
+def test_receive_writes_messages_until_there_are_enough(
+    tmp_path, options, connections, written, what, into_a_file
+):
+    path = tmp_path / "out"
+    file = ["--output", str(path)] if into_a_file else []
+    with receiving(*options, *file) as (process, address):
+        for pieces in connections:
+            say(address, *pieces)
         output, errors = process.communicate(timeout=30)
-    assert (process.returncode, output) == (0, b"one\ntwo\nthree\n")
-    assert errors == b"received 3 of 3 messages\n"
-
-
-def test_receive_ends_a_connections_last_line():
-    with receiving("--expect", "1") as (process, address):
-        say(address, b"no newline")
-        assert process.communicate(timeout=30)[0] == b"no newline\n"
+    assert (process.returncode, path.read_bytes() if into_a_file else output) == (0, written)
+    assert errors.startswith(f"received {what} ".encode())
 
 
 def test_receive_takes_connections_at_once_and_mixes_no_lines():
@@ -235,14 +253,6 @@ def test_receive_takes_connections_at_once_and_mixes_no_lines():
         one.sendall(b"1\n")
         output, _ = process.communicate(timeout=30)
     assert sorted(output.splitlines()) == [b"1", b"2", b"one one", b"two two"]
-
-
-def test_receive_framed_writes_payloads_as_lines(tmp_path):
-    path = tmp_path / "out"
-    with receiving("--framed", "--expect", "3", "--output", str(path)) as (process, address):
-        say(address, frame(b"a")[:3], frame(b"a")[3:] + frames([b"", b"has one\n"]))
-        assert process.wait(timeout=30) == 0
-    assert path.read_bytes() == b"a\n\nhas one\n\n", "a payload's own newline is kept"
 
 
 def test_receive_framed_tells_what_is_no_frame_and_goes_on():
@@ -293,12 +303,6 @@ def test_receive_refuses_connections_that_are_too_many():
     assert (process.returncode, output) == (0, b"more\n")
     assert b": 1 are open (--max-connections); it is refused" in errors
     assert b"refused 1 connections\n" in errors
-
-
-def test_receive_raw_counts_bytes():
-    with receiving("--raw", "--expect", "5") as (process, address):
-        say(address, b"\0\xff\n", b"abc")
-        assert process.communicate(timeout=30)[0] == b"\0\xff\nab"
 
 
 def test_receive_fails_when_too_little_came_in_time(capfd):
