@@ -31,7 +31,7 @@ class RunEndedError(Exception):
 
 
 class Holding(NamedTuple):
-    """Numbers of entities and open windows, and the partition numbers that have told them."""
+    """Numbers of entities and open windows, and the partition numbers they are of."""
 
     entities: int = 0
     windows: int = 0
@@ -83,13 +83,12 @@ class Delivery:
         self._loop = loop
         self._record = record
         self._done = done
-        self._entities: dict[Address, int] = {}
         self._held: dict[Address, Held] = {}
 
     @property
     def entities(self) -> int:
         """Number of state entities, of the shards that had messages since the start."""
-        return sum(self._entities.values()) + sum([held.entities for held in self._held.values()])
+        return sum([held.entities for held in self._held.values()])
 
     @property
     def open_windows(self) -> int:
@@ -100,13 +99,11 @@ class Delivery:
     def held_by_group(self) -> dict[int, Holding]:
         """What each group of the plan holds, as far as it has had messages since the start."""
         found: dict[int, Holding] = {}
-        told = [(address, number, 0) for address, number in list(self._entities.items())]
-        told += [(at, held.entities, held.open) for at, held in list(self._held.items())]
-        for address, entities, windows in told:
+        for address, held in list(self._held.items()):
             before = found.get(address.group, Holding())
             found[address.group] = Holding(
-                before.entities + entities,
-                before.windows + windows,
+                before.entities + held.entities,
+                before.windows + held.open,
                 before.numbers | {address.number},
             )
         return found
@@ -155,7 +152,6 @@ class Delivery:
             )
             self.ended = f"{cause} at {where} of pipeline {ended.pipeline!r}, message {message}"
             raise RunEndedError(self.ended)
-        self._entities.update(report.counts)
         self._held.update(report.held)
         self.late += finished.late
         if self._held:

@@ -31,9 +31,8 @@ from wallaroo_spark.jvm.pickling import pickle_application, warn_of_states_in_fu
 from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory
 from wallaroo_spark.live.delivery import Delivery
-from wallaroo_spark.live.ending import Ending
 from wallaroo_spark.live.figures import Figures
-from wallaroo_spark.live.intake import Intake, write_ticks
+from wallaroo_spark.live.intake import Ending, Intake, write_ticks
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery

@@ -235,17 +235,17 @@ class LevelBlock(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a group with windows holds at the end of a batch.
+    """What an address holds at the end of a batch.
 
     Args:
-        due: the arrival time at which time alone lets a window fire; `None`: never.
+        entities: number of state entities.
         open: number of open windows.
-        entities: number of state entities that it holds beside them.
+        due: the arrival time at which time alone lets a window fire; `None`: never.
     """
 
-    due: int | None
-    open: int
     entities: int
+    open: int = 0
+    due: int | None = None
 
 
 @dataclass
@@ -256,8 +256,7 @@ class Report:
         finished: outputs, dead letters and ends, by case.
         printed: the lines that user code printed or logged.
         entities: (address, entity's id, structure, pickled state), if they were asked for.
-        counts: number of entities by address, of those that had messages.
-        held: the same for all addresses that hold windows.
+        held: what is held, by address: of those that had messages, and of all with windows.
         span: see `HeadBlock`.
         figures: what was seen of user code.
         visits: the calls made for the record that is followed.
@@ -267,7 +266,6 @@ class Report:
     finished: dict[int, Finished] = field(default_factory=dict)
     printed: list[Line] = field(default_factory=list)
     entities: list[tuple[Address, bytes, Any, bytes]] = field(default_factory=list)
-    counts: dict[Address, int] = field(default_factory=dict)
     held: dict[Address, Held] = field(default_factory=dict)
     span: tuple[int, int] | None = None
     figures: list[Harvest] = field(default_factory=list)
@@ -275,9 +273,8 @@ class Report:
     worked: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        entities = self.entities or self.counts or self.held
-        told = self.finished or self.printed or entities or self.span
-        return bool(told or self.figures or self.visits.kept or self.worked)
+        results = self.finished or self.printed or self.entities or self.held or self.span
+        return bool(results or self.figures or self.visits.kept or self.worked)
 
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:
@@ -293,7 +290,6 @@ class Report:
             self.finished.setdefault(case, Finished()).add(finished)
         self.printed += other.printed
         self.entities += other.entities
-        self.counts.update(other.counts)
         self.figures += other.figures
         self.visits.merge(other.visits)
         for host, (records, seconds) in other.worked.items():

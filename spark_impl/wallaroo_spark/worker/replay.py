@@ -133,7 +133,7 @@ def replay(
     times = [due for step in steps if (due := step.next_due(watermarks)) is not None]
     flow.flush()
     return Held(
-        min(times, default=None),
-        sum([step.open for step in steps]),
         entities.count - 1 - sum([step.entries for step in steps]),
+        sum([step.open for step in steps]),
+        min(times, default=None),
     )

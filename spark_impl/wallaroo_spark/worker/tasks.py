@@ -120,10 +120,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
             given = (arrivals(messages.get(address, ())), moments(tracks.get(address, ())))
             outbox, held = _run_address(case, address, given, store, printer, follower)
             outboxes.append((address.case, outbox))
-            if isinstance(held, Held):
-                report.held[address] = held
-            else:
-                report.counts[address] = held
+            report.held[address] = held
             _die_if_asked(case.faults, program_for(case).plan.groups[address.group].level + 1)
         report.figures = seen()
     report.printed = printer.finish()
@@ -180,8 +177,8 @@ def _run_address(
     store: Map,
     printer: Printer,
     follower: CallFollower | None,
-) -> tuple[Outbox, int | Held]:
-    """Return the outbox, and the number of entities now; for a group with windows, `Held`."""
+) -> tuple[Outbox, Held]:
+    """Return what a group sends, and what it holds now."""
     program = program_for(case)
     group = program.plan.groups[address.group]
     form = Form(program.application)
@@ -208,7 +205,7 @@ def _run_address(
             if program.probes is not None and seen is not None:
                 program.probes.forget(seen)
             continue
-        return flow.outbox, held or entities.count
+        return flow.outbox, held or Held(entities.count)
     raise AssertionError("isolated mode never needs isolation")
 
 
