@@ -131,8 +131,8 @@ def throughput(options: argparse.Namespace) -> None:
 
 def cases(options: argparse.Namespace) -> None:
     """Print what a bounded case costs among many."""
-    from wallaroo_conformance.cases.either import engine_case
-    from wallaroo_conformance.cases.strategies import LENGTH, case_from_bytes
+    from wallaroo_conformance.cases.building import engine_case
+    from wallaroo_conformance.cases.generating import LENGTH, case_from_bytes
     from wallaroo_spark.engine import SparkEngine
     from wallaroo_spark.jvm.session import close_session, session
     from wallaroo_spark.jvm.settings import SessionSettings

@@ -15,10 +15,9 @@ import statistics
 from functools import cache
 
 from facts import Figures, add_json_option, machine_facts
-from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.generating import generate, generate_timed
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
-from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.coverage import Coverage, Kind, Pair
 from wallaroo_conformance.judge.oracle import Oracle
 from wallaroo_conformance.judge.rules import RULES
@@ -102,7 +101,7 @@ def _first_met(
         chunk = generation.next_chunk(options.cases - tried)
         for meaning in oracle.ask(list(chunk)):
             tried += 1
-            kind = (isinstance(meaning.case, TimedCase), meaning.case.isolation)
+            kind = (meaning.case.timed, meaning.case.isolation)
             new = coverage.add(meaning.case, meaning.facts, chunk[meaning.case])
             found.update(((kind, pair), tried) for pair in new)
     return found
@@ -170,19 +169,18 @@ def _killed_at(mutant: Mutant, seed: int, oracle: Oracle, most: int, *, drawn: b
 
 
 @cache
-def _drawn(seed: int, part: Part, mode: Isolation, most: int) -> list[AnyCase]:
+def _drawn(seed: int, part: Part, mode: Isolation, most: int) -> list[ConformanceCase]:
     """Return cases as they are drawn, without anything else."""
     tone: Tone = "any" if mode == "isolated" else "tame"
-    draw = generate if part == "first" else generate_timed
-    return [*draw(most, seed, tone)]
+    return [*generate(most, seed, tone, timed=part != "first")]
 
 
 @cache
-def _searched(seed: int, part: Part, mode: Isolation, most: int) -> list[AnyCase]:
+def _searched(seed: int, part: Part, mode: Isolation, most: int) -> list[ConformanceCase]:
     """Return the cases of a search, which depend on the reference alone."""
     oracle, coverage = Oracle(load_engine("reference")), Coverage()
     generation = Generation(seed, frozenset({mode}), _JOB, Steering(coverage), part=part)
-    found: list[AnyCase] = []
+    found: list[ConformanceCase] = []
     while len(found) < most:
         chunk = generation.next_chunk(most - len(found))
         for meaning in oracle.ask(list(chunk)):

@@ -43,7 +43,7 @@ from pyflink.datastream.state import ValueStateDescriptor
 from pyflink.java_gateway import get_gateway
 from wallaroo_conformance.adapting.calls import Calls, Message, refuse_time
 from wallaroo_conformance.adapting.stages import has_operation, layers, stages
-from wallaroo_conformance.cases.either import engine_case
+from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities

@@ -83,38 +83,48 @@ const PARTITIONS = ["north", "north sea", "north_sea", "North sea", "north sea "
   "north".repeat(50), "north".repeat(50) + "."];
 
 function plan(form) {
-  if (form.format !== "wallaroo-case/1") throw new Refusal("graph-1", "case", "no timed cases");
-  return form.pipelines.map((pipeline) => ({
-    decode: known(decoders, pipeline.decoder, "decode-1"),
-    encode: pipeline.sinks.map((name) => known(encoders, name, "sink-1")),
-    steps: pipeline.steps.map((step) => {
-      if (Object.hasOwn(computations, step.operator)) return computations[step.operator];
-      const made = known(stateComputations, step.operator, "compute-1");
-      const number = step.partition % form.partitions.length;
-      const { shape, builder, keys } = form.partitions[number];
-      if (shape === "u64") throw new Refusal("route-5", step.operator, "no 64-bit keys");
-      if (keys !== null && shape === "keyed") throw new Refusal("route-3", step.operator, "no lists");
-      const route = shape === "single" ? null : known(routes, step.route, "route-1");
-      const build = known(builders, builder, "state-1");
-      return { ...made, partition: PARTITIONS[number], route, build };
-    }),
-  }));
+  if (form.form !== "builder" || form.codec) throw new Refusal("graph-1", "case", "the builder's form only");
+  return form.sources.map((source) => {
+    const { event_time: time, generator } = source;
+    if (time !== null || generator) throw new Refusal("time-2", "source", "plain sources only");
+    const steps = [];
+    let last = source.id;
+    for (const step of form.steps) {
+      if (step.origins[0] !== last) continue;
+      steps.push(part(form, step));
+      last = step.id;
+    }
+    const sinks = form.sinks.filter((sink) => sink.origin === last);
+    const encode = sinks.map((sink) => known(encoders, sink.encoder, "sink-1"));
+    return { name: PIPELINES[source.id], decode: known(decoders, source.decoder, "decode-1"), steps, encode };
+  });
 }
 
-function run(form) {
+function part(form, step) {
+  if (Object.hasOwn(computations, step.operator)) return computations[step.operator];
+  const made = known(stateComputations, step.operator, "compute-1");
+  const { shape, builder, keys, expire_after: expires } = form.partitions[step.partition];
+  if (shape === "u64") throw new Refusal("route-5", step.operator, "no 64-bit keys");
+  if (keys !== null && shape === "keyed") throw new Refusal("route-3", step.operator, "no lists");
+  if (expires !== null) throw new Refusal("key-4", step.operator, "nothing expires");
+  const route = shape === "single" ? null : known(routes, step.route, "route-1");
+  const build = known(builders, builder, "state-1");
+  return { ...made, partition: PARTITIONS[step.partition], route, build };
+}
+
+function run(form, records) {
   const pipelines = plan(form);
   const entities = new Map();
-  const outputs = pipelines.flatMap((pipeline, at) =>
-    pipeline.encode.map((_, sink) => ({ pipeline: PIPELINES[at], sink, outputs: [] })),
+  const outputs = pipelines.flatMap((pipeline) =>
+    pipeline.encode.map((_, sink) => ({ pipeline: pipeline.name, sink, outputs: [] })),
   );
   const letters = [];
   let ended = null;
 
-  function follow(at, position, message, lineage) {
-    const pipeline = pipelines[at];
+  function follow(pipeline, position, message, lineage) {
     if (position === pipeline.steps.length) {
       pipeline.encode.forEach((encode, sink) => {
-        const to = outputs.find((one) => one.pipeline === PIPELINES[at] && one.sink === sink);
+        const to = outputs.find((one) => one.pipeline === pipeline.name && one.sink === sink);
         to.outputs.push(encode(message).toString("base64"));
       });
       return;
@@ -130,20 +140,21 @@ function run(form) {
       given = step.call(message);
     }
     given.forEach((one, index) => {
-      if (one !== null) follow(at, position + 1, one, step.multi ? [...lineage, index] : lineage);
+      if (one !== null) follow(pipeline, position + 1, one, step.multi ? [...lineage, index] : lineage);
     });
   }
 
-  for (const [sequence, [at, payload]] of form.inputs.entries()) {
-    const bytes = Buffer.from(payload, "latin1");
+  for (const [sequence, { what, source, payload }] of records.entries()) {
+    if (what !== "frame") continue; // nothing here depends on time
+    const bytes = Buffer.from(payload, "base64");
+    const pipeline = pipelines.find((one) => one.name === source);
     try {
-      follow(at, 0, pipelines[at].decode(bytes), [sequence]);
+      follow(pipeline, 0, pipeline.decode(bytes), [sequence]);
     } catch (error) {
       if (!(error instanceof DeadLetter)) throw error;
-      const source = PIPELINES[at];
       const where = { lineage: [sequence], pipeline: source, step: null, sink: null };
       const letter = { reason: error.reason, error_type: error.errorType, key: null, source };
-      letters.push({ ...where, ...letter, payload: bytes.toString("base64") });
+      letters.push({ ...where, ...letter, payload });
       if (form.on_error === "stop") {
         ended = { kind: "on-error", ...where, error_type: null };
         break;
@@ -178,9 +189,9 @@ for await (const line of createInterface({ input: process.stdin })) {
     say({ type: "pong", ping: message.ping });
   } else if (message.type === "job") {
     const { job } = message;
-    for (const { id, case: form } of message.cases) {
+    for (const { id, case: form, records } of message.cases) {
       try {
-        say({ type: "trace", job, id, trace: run(form) });
+        say({ type: "trace", job, id, trace: run(form, records) });
       } catch (error) {
         if (error instanceof Refusal) {
           const { rule, step, why } = error;

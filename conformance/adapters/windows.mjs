@@ -1,8 +1,8 @@
 // Graphs, keys and tumbling windows in JavaScript: see docs/engine-protocol.md, docs/spec and
-// `wallaroo conform --catalogue`. It takes timed cases only, and refuses all else. Run it by
+// `wallaroo conform --catalogue`. It takes the form of pipelines only, and refuses much else. Run it by
 //   wallaroo conform --no-live --engine-command 'node conformance/adapters/windows.mjs'
 import { createInterface } from "node:readline";
-const NAMES = ["first", "second", "third"];
+const NAMES = ["first", "first way", "first_way"];
 const say = (m) => process.stdout.write(JSON.stringify(m).replace(/[\u007f-\uffff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")) + "\n");
 class Refusal { constructor(rule, step, why) { Object.assign(this, { rule, step, why }); } }
 class Dead { constructor(reason, errorType) { this.reason = reason; this.errorType = errorType; } }
@@ -23,25 +23,36 @@ function decode(payload) {
 const computations = {
   same: (m) => [m],
   drop: (m) => [m[2].includes("d") ? null : [m[0], m[1], m[2] + "'"]],
-  twice: (m) => [m, null, ["b", m[1], m[2] + '"']],
+  doubled: (m) => [m, null, ["b", m[1], m[2] + '"']],
 };
 const keys = { by_letter: (m) => { if (m[2].includes("k")) fail(m[2]); if (m[2].includes("f")) throw new Dead("bad-key", null); return m[0]; } };
 function run(form, records) {
-  if (form.format !== "wallaroo-timed-case/1" || form.form !== "pipelines") throw new Refusal("graph-1", "case", "pipelines only");
+  if (form.form !== "pipelines") throw new Refusal("graph-1", "case", "pipelines only");
   if (!records.every((one) => Number.isSafeInteger(one.at))) throw new Refusal("time-1", "records", "times beyond 2^53");
-  if (form.done) throw new Refusal("graph-1", "case", "sinks only");
+  if (form.sources.some((s) => s.decoder !== "triple")) throw new Refusal("decode-1", "source", "one decoder only");
+  if (form.sinks.some((s) => s.encoder !== "triple_line")) throw new Refusal("sink-1", "sink", "one encoder only");
   if (form.codec) throw new Refusal("key-5", "case", "no codec");
   if (form.on_error !== "skip") throw new Refusal("dead-4", "case", "no stop");
   form.sources.forEach((s) => { if (s.idle_after !== null || s.generator || !["own_time", null].includes(s.event_time)) throw new Refusal("time-3", "source", "plain sources only"); });
-  // Nodes: sources, then steps; consumers in the order of the calls.
-  const nodes = form.sources.map((s, i) => ({ source: NAMES[i], pipeline: NAMES[i], position: -1, keyed: false, to: [], ways: { [i]: 0 } }));
+  // Nodes by their numbers; consumers in the order of the calls: a node's sinks, then steps behind it.
+  const nodes = {};
   const windows = [], sinks = [], count = {};
-  const addSink = (node) => { const at = count[node.pipeline] ?? 0; count[node.pipeline] = at + 1; const sink = { pipeline: node.pipeline, sink: at, outputs: [] }; sinks.push(sink); node.to.push({ out: sink }); };
-  form.steps.forEach((step, number) => {
-    const n = nodes.length, origin = nodes[n - 1 - (step.origin % n)], name = `${step.operator} ${number}`;
+  const add = (id, node) => {
+    nodes[id] = node;
+    const outs = form.sinks.filter((sink) => sink.origin === id).map(() => {
+      const at = count[node.pipeline] ?? 0;
+      count[node.pipeline] = at + 1;
+      return { pipeline: node.pipeline, sink: at, outputs: [] };
+    });
+    sinks.push(...outs);
+    if (outs.length) node.to.push({ outs });
+  };
+  form.sources.forEach(({ id }) => add(id, { source: NAMES[id], pipeline: NAMES[id], position: -1, keyed: false, to: [], ways: { [id]: 0 } }));
+  form.steps.forEach((step) => {
+    const origin = nodes[step.origins[0]], name = `${step.operator} ${step.id}`;
     const node = { name, op: step.operator, pipeline: origin.pipeline, keyed: origin.keyed, to: [], ways: { ...origin.ways } };
     if (step.operator === "merge") {
-      const other = nodes[n - 1 - (step.other % n)];
+      const other = nodes[step.origins[1]];
       for (const [k, d] of Object.entries(other.ways)) node.ways[k] = Math.max(node.ways[k] ?? 0, d);
       node.keyed = origin.keyed || other.keyed;
       for (const side of [origin, other]) side.to.push(node.keyed && !side.keyed ? { bare: true, node } : { node });
@@ -58,12 +69,10 @@ function run(form, records) {
       } else if (!computations[step.operator]) throw new Refusal("compute-1", name, "not known");
       origin.to.push({ node });
     }
-    nodes.push(node);
-    if (step.sink) { addSink(node); node.sunk = true; }
+    add(step.id, node);
   });
-  nodes.forEach((node) => { if (!node.to.some((one) => one.node) && !node.sunk) addSink(node); });
   const letters = [], late = {};
-  const state = form.sources.map((s) => ({ timed: s.event_time !== null, mark: -Infinity, ended: false }));
+  const state = Object.fromEntries(form.sources.map((s) => [s.id, { timed: s.event_time !== null, mark: -Infinity, ended: false }]));
   let now = 0, record, sequence;
   const b64 = (b) => Buffer.from(b, "utf8").toString("base64");
   function dead(context, step, pipeline, sink, key, error) {
@@ -74,12 +83,13 @@ function run(form, records) {
   function follow(node, message, c) {
     node.to.forEach((way, i) => {
       const context = node.to.length > 1 ? { ...c, lineage: [...c.lineage, i] } : c;
-      if (way.out) {
+      for (const out of way.outs ?? []) {
         try {
           if (message[2].includes("w")) { try { fail(message[2]); } catch (e) { throw new Dead("encode", e.errorType); } }
-          way.out.outputs.push(b64(`${message[0]} ${message[1]} ${message[2]}\n`));
-        } catch (e) { dead(context, null, way.out.pipeline, way.out.sink, undefined, e); }
-      } else take(way.node, [...message], way.bare ? { ...context, key: [] } : context);
+          out.outputs.push(b64(`${message[0]} ${message[1]} ${message[2]}\n`));
+        } catch (e) { dead(context, null, out.pipeline, out.sink, undefined, e); }
+      }
+      if (way.node) take(way.node, [...message], way.bare ? { ...context, key: [] } : context);
     });
   }
   function take(node, message, c) {
@@ -91,7 +101,7 @@ function run(form, records) {
       if (keys[node.op]) return follow(node, message, { ...c, key: keys[node.op](message) });
       given = computations[node.op](message);
     } catch (e) { return dead(c, node.name, node.pipeline, null, undefined, e); }
-    given.forEach((one, i) => one !== null && follow(node, one, node.op === "twice" ? { ...c, lineage: [...c.lineage, i] } : c));
+    given.forEach((one, i) => one !== null && follow(node, one, node.op === "doubled" ? { ...c, lineage: [...c.lineage, i] } : c));
   }
   function put(node, message, c) {
     const w = node.window, start = Math.floor(c.time / w.size) * w.size, key = c.key ?? [];

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import Literal
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import RULES, rule_id
 from wallaroo_conformance.language import check_language
@@ -146,7 +146,7 @@ def kill(
     return _kill(mutant, failures, begun)
 
 
-def kill_by(cases: Iterable[AnyCase], mutant: Mutant) -> Kill:
+def kill_by(cases: Iterable[ConformanceCase], mutant: Mutant) -> Kill:
     """Check a mutant on some cases, as they are, until a failure names the rule it breaks.
 
     This takes milliseconds, and says whether the mutant still differs from the reference, not

@@ -12,14 +12,15 @@ from itertools import count
 from typing import Any
 
 import wallaroo
+from wallaroo.components import OwnState
 from wallaroo.errors import WallarooParameterError
 from wallaroo_conformance.cases.operators import ENCODERS, STEPS
+from wallaroo_conformance.cases.operators.aggregations import Number
 from wallaroo_conformance.cases.operators.decoding import text
 from wallaroo_conformance.cases.operators.encoding import line
 from wallaroo_conformance.cases.operators.routing import by_text
 from wallaroo_conformance.cases.operators.states import Notebook, Stocked
-from wallaroo_conformance.cases.timed.aggregations import Number
-from wallaroo_conformance.cases.timed.operators import ByLetter, Same, component, state_computation
+from wallaroo_conformance.cases.operators.triples import ByLetter, Remember, Same
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
 
@@ -112,7 +113,7 @@ def _range(size: Any = 10) -> Any:
 
 
 def _of_pipelines() -> Any:
-    return state_computation("remember", "remember", "books", None)
+    return Remember("remember", OwnState(Notebook, "books", None))
 
 
 _WHERE = ("'shop'", "'orders'")
@@ -313,8 +314,8 @@ def _listed_keys() -> str | None:
 def _all_built() -> str | None:
     """Return what is wrong with the application built from two uses of a pipeline."""
     begun = _stream()
-    one, other = begun.to(component("same", "one")), begun.to(component("same", "other"))
-    begun.to(component("same", "third"))
+    one, other = begun.to(Same("one")), begun.to(Same("other"))
+    begun.to(Same("third"))
     built = wallaroo.build_application("shop", one.to_sink(_sink()), other.to_sink(_sink()))
     names = [step.name for step in built.steps if not step.name.startswith("branch")]
     if names != ["one", "other"] or len(built.sinks) != len(names):

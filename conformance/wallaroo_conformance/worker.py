@@ -24,7 +24,8 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo.user_code.failure import describe_error
-from wallaroo_conformance.cases.either import engine_case, from_json
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.reading import case_from_json
 from wallaroo_conformance.pipe.protocol import (
     PROTOCOL,
     capabilities_message,
@@ -94,7 +95,7 @@ def _answers(
         cases: list[Case] = []
         for message in messages[start : start + together]:
             try:
-                case = engine_case(from_json(message["case"]), options=message.get("options"))
+                case = engine_case(case_from_json(message["case"]), options=message.get("options"))
                 engine.check(case.application)
             except BaseException as error:  # noqa: BLE001 - whatever an engine raises is its answer
                 yield message["id"], _answer(error)

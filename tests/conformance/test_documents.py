@@ -24,7 +24,7 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
     report = check_engine(toy, Check(Budget(1_200), counterexamples=None))
     told = re.findall(r"\*\*([a-z]+-\d)\*\*", TEXT)
     assert len(told) > 5
-    assert set(told) <= {failure.rule for failure in report.failures}
+    assert set(told) <= {rule for failure in report.failures for rule in failure.rules[:3]}
     shown = re.findall(r"```text\n(BROKEN.*?)\n```", TEXT, re.DOTALL)
     assert len(shown) == 1
     assert shown[0] in [failure_text(failure, "toy", width=72) for failure in report.failures]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.counterexamples import stored
-from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.cases.tour import tour
 from wallaroo_reference.compiled.codegen import compiled_source, compiles
 from wallaroo_reference.compiled.measured import MeasuredCompiled

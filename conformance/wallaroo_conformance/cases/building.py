@@ -1,117 +1,188 @@
-"""From a case to its application.
-
-`build` uses the builder, as a user would; `assemble` puts the same graph together from records made
-once, about thirty times as fast, and can watch the calls. A test makes sure that both give the
-same.
-"""
+"""From a case to its application: the calls that a user would write, made or shown."""
 
 from __future__ import annotations
 
+import json
 import pickle
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import wallaroo
-from wallaroo.components import (
-    StateBuilder,
-    computation_of,
-    partition_function_of,
-    state_builder_of,
-    state_computation_of,
-)
-from wallaroo.keys import SINGLE_KEY
-from wallaroo.operations import Operation, Stateful, Stateless
-from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
+from wallaroo.components import OwnState
+from wallaroo.engine import Case
+from wallaroo.topology import Application
 from wallaroo_conformance.cases.case import (
     APPLICATION,
     PARTITIONS,
-    PIPELINES,
+    SOURCES,
     ConformanceCase,
     PartitionSpec,
+    SourceSpec,
     StepSpec,
+    WindowSpec,
 )
 from wallaroo_conformance.cases.operators import (
+    AGGREGATIONS,
     BUILDERS,
     DECODERS,
     ENCODERS,
+    EVENT_TIMES,
     KEY_LISTS,
+    KEYS,
     ROUTES,
     STATEFUL,
-    STATELESS,
     STEPS,
     U64_KEY_LISTS,
+    Table,
     Trait,
 )
+from wallaroo_conformance.cases.operators.triples import CODEC, Values
 
 C = TypeVar("C")
 
 Addresses: TypeAlias = Mapping[tuple[str, int], tuple[str, int]]
 """Where a case's sinks are, by (pipeline, index)."""
 
-Watch: TypeAlias = Callable[[str, str, int, Any], Any]
-"""Called with (role, pipeline, position, record); returns the record to use instead."""
+COMPONENTS = Table(STEPS, AGGREGATIONS, KEYS)
+"""What a step of a case can have, but `GRAPH`."""
+_PORT = 7010  # in what is shown
+_MOST_BUILT = 4_096  # applications that are kept: a job may have so many cases
 
 
-def build(case: ConformanceCase, sinks: Addresses | None = None) -> Application:
-    """Return the case's application, by the builder's calls; sources listen on port 0."""
-    builder = wallaroo.ApplicationBuilder(APPLICATION)
-    states = [_builder(spec.builder).component for spec in case.partitions]
-    for index, pipeline in enumerate(case.pipelines):
-        name = PIPELINES[index]
-        builder.new_pipeline(name, _source(pipeline.decoder))
-        for step in pipeline.steps:
-            _add_step(builder, case, step, states)
-        configs = [
-            wallaroo.TCPSinkConfig(*_address(sinks, (name, number)), ENCODERS[encoder])
-            for number, encoder in enumerate(pipeline.sinks)
-        ]
-        if configs:
-            builder.to_sinks(configs)
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a call: how a user would write it, and its value."""
+
+    text: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that makes an application.
+
+    Args:
+        made: the name that its result gets; empty: none.
+        on: the name of what it is a method of.
+        method: the method's name.
+        arguments: values, or the names of results of earlier calls.
+    """
+
+    made: str
+    on: str
+    method: str
+    arguments: tuple[Argument | str, ...] = ()
+
+    def text(self) -> str:
+        """Return the call as a user would write it."""
+        given = ", ".join([one if isinstance(one, str) else one.text for one in self.arguments])
+        return f"{self.made}{' = ' * bool(self.made)}{self.on}.{self.method}({given})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedCase(Case):
+    """A case for an engine, with the generated case it was made from, which is sent as JSON."""
+
+    made_from: ConformanceCase
+
+
+def engine_case(
+    case: ConformanceCase,
+    application: Application | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Case:
+    """Return the case as an engine takes it.
+
+    Args:
+        case: what to run.
+        application: the case's application, if it has been made already.
+        options: thresholds of the engine.
+    """
+    return GeneratedCase(
+        application=application or assemble(case),
+        input_log=case.input_log,
+        batches=case.batches,
+        partitions=case.number,
+        isolation=case.isolation,
+        on_error=case.on_error,
+        options=options or {},
+        made_from=case,
+    )
+
+
+def assemble(case: ConformanceCase) -> Application:
+    """Return the case's application; sources listen on port 0.
+
+    Cases with equal applications share one, unless a component keeps something from call to call.
+    """
+    names = [source.decoder for source in case.sources], [one.builder for one in case.partitions]
+    if any(DECODERS.has(name, Trait.REMEMBERS) for name in names[0]) or any(
+        BUILDERS.has(name, Trait.REMEMBERS) for name in names[1]
+    ):
+        return build(case)
+    parts = (case.sources, case.steps, case.sinks, case.partitions)
+    return _assembled(ConformanceCase(*parts, form=case.form, codec=case.codec))
+
+
+def build(case: ConformanceCase, addresses: Addresses | None = None) -> Application:
+    """Return the case's application, made by the calls that `calls` yields."""
+    made: dict[str, Any] = {"wallaroo": wallaroo}
+    result: Any = None
+    for call in calls(case, addresses):
+        given = [made[one] if isinstance(one, str) else one.value for one in call.arguments]
+        result = getattr(made[call.on], call.method)(*given)
+        if call.made:
+            made[call.made] = result
+    assert isinstance(result, Application)
+    return replace(result, codec=CODEC) if case.codec else result
+
+
+_assembled = lru_cache(_MOST_BUILT)(build)
+
+
+def calls(case: ConformanceCase, addresses: Addresses | None = None) -> Iterator[Call]:
+    """Yield the calls that make a case's application; the last one returns it."""
+    states = [_state(number, spec) for number, spec in enumerate(case.partitions)]
+    sinks = _Sinks(case, addresses)
+    if case.form == "builder":
+        yield Call("builder", "wallaroo", "ApplicationBuilder", (_value(APPLICATION),))
+        for source in case.sources:
+            yield Call("", "builder", "new_pipeline", (_name(source), _source(source)))
+            last = source.id
+            for step in case.row(source.id):
+                yield Call("", "builder", *_step(case, step, states))
+                last = step.id
+            yield Call("", "builder", *sinks.end(last, source.id))
+        yield Call("", "builder", "build")
+        return
+    names: dict[int, str] = {}
+    keyed: dict[int, bool] = {}  # whether a node's messages have a key
+    pipelines: dict[int, int] = {}
+    ends: list[str] = []
+    taken = {origin for step in case.steps for origin in step.origins}
+    nodes: list[SourceSpec | StepSpec] = [*case.sources, *case.steps]
+    for node in nodes:
+        if isinstance(node, SourceSpec):
+            name, has_key, pipeline = f"source_{node.id}", False, node.id
+            yield Call(name, "wallaroo", "source", (_name(node), _source(node)))
         else:
-            builder.done()
-    return builder.build()
-
-
-def assemble(case: ConformanceCase, watch: Watch | None = None) -> Application:
-    """Return the same application as `build`, put together from records made once."""
-    watched = watch or _unwatched
-    nodes: list[Node] = []
-    partitions: dict[int, StatePartition] = {}
-    for index, pipeline in enumerate(case.pipelines):
-        name = PIPELINES[index]
-        source = _source(pipeline.decoder)
-        if watch is not None:
-            source = _with(source, "decoder", watched("decode", name, -1, source.decoder))
-        nodes.append(Source(name, source))
-        for position, step in enumerate(pipeline.steps):
-            record = watched("compute", name, position, _record(step.operator))
-            operation: Operation
-            if step.operator in STATELESS:
-                operation = Stateless(record, step.parallel)
-            else:
-                number = case.partition_of(step)
-                spec = case.partitions[number]
-                if number not in partitions:
-                    made = watched("build", PARTITIONS[number], 0, _builder(spec.builder))
-                    partitions[number] = StatePartition(
-                        PARTITIONS[number],
-                        made,
-                        _keys(spec),
-                        spec.shape == "u64",
-                    )
-                route = None
-                if spec.shape != "single":
-                    route = watched("route", name, position, _route(step.route))
-                operation = Stateful(record, PARTITIONS[number], route)
-            nodes.append(Step(name, position, operation, (len(nodes) - 1,)))
-        origin = (len(nodes) - 1,)
-        for number, encoder in enumerate(pipeline.sinks):
-            config = _sink(encoder)
-            if watch is not None:
-                config = _with(config, "encoder", watched("encode", name, number, config.encoder))
-            nodes.append(Sink(name, number, config, origin))
-    return Application(APPLICATION, tuple(nodes), tuple(partitions.values()))
+            name, pipeline = f"step_{node.id}", pipelines[node.origins[0]]
+            method, given = _step(case, node, states)
+            sides = [names[origin] for origin in node.origins]
+            have = [keyed[origin] for origin in node.origins]
+            has_key = any(have) or node.operator in ("collect", *KEYS) or case.meets_state(node)
+            if len(set(have)) > 1:  # graph-3: both sides, or neither
+                bare = have.index(False)
+                yield Call(f"keyed_{node.id}", sides[bare], "collect")
+                sides[bare] = f"keyed_{node.id}"
+            yield Call(name, sides[0], method, (*given, *sides[1:]))
+        names[node.id], keyed[node.id], pipelines[node.id] = name, has_key, pipeline
+        if node.id not in taken or sinks.at(node.id):
+            ends.append(f"end_{len(ends)}")
+            yield Call(ends[-1], name, *sinks.end(node.id, pipeline))
+    yield Call("", "wallaroo", "build_application", (_value(APPLICATION), *ends))
 
 
 def keys_of(spec: PartitionSpec) -> list[Any] | None:
@@ -121,90 +192,163 @@ def keys_of(spec: PartitionSpec) -> list[Any] | None:
     return (U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS)[spec.keys].keys
 
 
-def _add_step(
-    builder: wallaroo.ApplicationBuilder, case: ConformanceCase, step: StepSpec, states: list[Any]
-) -> None:
-    component = STEPS[step.operator]
+def expression(table: Table, name: str) -> str:
+    """Return how a user writes a component of the catalogue: as a function, class or instance."""
+    if name not in table.arguments:
+        return name
+    return f"{type(table[name]).__name__}({', '.join(map(ascii, table.arguments[name]))})"
+
+
+class _Sinks:
+    """The calls that end a case's pipelines."""
+
+    def __init__(self, case: ConformanceCase, addresses: Addresses | None) -> None:
+        self._case = case
+        self._addresses = addresses
+        self._next: dict[int, int] = {}  # index of the next sink of each pipeline
+
+    def at(self, node: int) -> list[str]:
+        """Return the encoders of the sinks of a node."""
+        return [sink.encoder for sink in self._case.sinks if sink.origin == node]
+
+    def end(self, node: int, pipeline: int) -> tuple[str, tuple[Argument, ...]]:
+        """Return the method that ends a pipeline at a node, and its arguments."""
+        encoders = self.at(node)
+        first = self._next.get(pipeline, 0)
+        self._next[pipeline] = first + len(encoders)
+        configs = [self._sink(pipeline, *one) for one in enumerate(encoders, first)]
+        if len(configs) < 2:
+            return ("to_sink", tuple(configs)) if configs else ("done", ())
+        shown = f"[{', '.join([config.text for config in configs])}]"
+        return "to_sinks", (Argument(shown, [config.value for config in configs]),)
+
+    def _sink(self, pipeline: int, number: int, encoder: str) -> Argument:
+        host, port = "127.0.0.1", 1
+        if self._addresses is not None:
+            host, port = self._addresses[SOURCES[pipeline], number]
+        shown = (
+            f'"127.0.0.1", {_PORT + 10 + 10 * pipeline + number}, {expression(ENCODERS, encoder)}'
+        )
+        return Argument(f"wallaroo.TCPSinkConfig({shown})", _sink_config(host, port, encoder))
+
+
+def _step(
+    case: ConformanceCase, step: StepSpec, states: list[Argument]
+) -> tuple[str, tuple[Argument, ...]]:
+    """Return the method of a step, and its arguments but other pipelines."""
+    name, builder = f"{step.operator} {step.id}", case.form == "builder"
+    if step.operator in ("collect", "merge"):
+        return step.operator, ()
+    if step.window is not None:
+        windowed = _windowed(step.operator, step.window, name)
+        if not builder:
+            return "to", (windowed,)
+        route = _value(None) if step.route is None else _route(step.route)
+        return "to_window", (windowed, route, _value(name))
+    if step.operator in KEYS:
+        return "key_by", (_component(step.operator, name),)
     if step.operator not in STATEFUL:
-        (builder.to_parallel if step.parallel else builder.to)(component)
-        return
-    number = case.partition_of(step)
-    spec = case.partitions[number]
-    state = states[number]
+        return "to_parallel" if step.parallel else "to", (_component(step.operator, name),)
+    spec, state = case.partitions[step.partition], states[step.partition]
+    state_name = PARTITIONS[step.partition]
+    if not builder:
+        own: OwnState[Any] = OwnState(state.value, state_name, spec.expire_after)
+        made = STEPS[step.operator](name, own)
+        said = f'OwnState({state.text}, "{state_name}", {spec.expire_after})'
+        return "to", (Argument(f'{type(made).__name__}("{name}", {said})', made),)
+    shown = _component(step.operator, name)
+    given = [shown, state, _value(state_name)]
     if spec.shape == "single":
-        builder.to_stateful(component, state, PARTITIONS[number])
-    elif spec.shape == "keyed":
-        builder.to_state_partition(
-            component, state, PARTITIONS[number], ROUTES[step.route], keys_of(spec)
-        )
-    else:
-        builder.to_state_partition_u64(
-            component, state, PARTITIONS[number], ROUTES[step.route], keys_of(spec)
-        )
-
-
-def _address(sinks: Addresses | None, sink: tuple[str, int]) -> tuple[str, int]:
-    return ("127.0.0.1", 1) if sinks is None else sinks[sink]
-
-
-def _unwatched(role: str, pipeline: str, position: int, record: Any) -> Any:
-    return record
-
-
-def _with(config: C, attribute: str, record: Any) -> C:
-    """Return a copy of a source or sink configuration with another record in it."""
-    copy = object.__new__(type(config))
-    for name, value in vars(config).items():
-        object.__setattr__(copy, name, value)
-    object.__setattr__(copy, attribute, record)
-    return copy
-
-
-@cache
-def _source_of(decoder: str) -> wallaroo.TCPSourceConfig:
-    return wallaroo.TCPSourceConfig("127.0.0.1", 0, DECODERS[decoder])
-
-
-def _source(decoder: str) -> wallaroo.TCPSourceConfig:
-    config = _source_of(decoder)
-    if DECODERS.has(decoder, Trait.REMEMBERS):
-        return _with(config, "decoder", _fresh(config.decoder))
-    return config
-
-
-@cache
-def _sink(encoder: str) -> wallaroo.TCPSinkConfig:
-    return wallaroo.TCPSinkConfig("127.0.0.1", 1, ENCODERS[encoder])
-
-
-@cache
-def _record(operator: str) -> Any:
-    return (state_computation_of if operator in STATEFUL else computation_of)(STEPS[operator])
-
-
-@cache
-def _route(name: str) -> Any:
-    return partition_function_of(ROUTES[name])
-
-
-@cache
-def _builder_of(name: str) -> StateBuilder:
-    return state_builder_of(BUILDERS[name])
-
-
-def _builder(name: str) -> StateBuilder:
-    record = _builder_of(name)
-    return _fresh(record) if BUILDERS.has(name, Trait.REMEMBERS) else record
-
-
-def _fresh(record: C) -> C:
-    """Return a copy of a component that keeps something: each case has its own."""
-    copy: C = pickle.loads(pickle.dumps(record))  # noqa: S301 - our own bytes
-    return copy
-
-
-def _keys(spec: PartitionSpec) -> tuple[Any, ...] | None:
-    if spec.shape == "single":
-        return (SINGLE_KEY,)
+        return "to_stateful", (*given, *_given(spec.expire_after))
+    assert step.route is not None
+    method = "to_state_partition_u64" if spec.shape == "u64" else "to_state_partition"
     keys = keys_of(spec)
-    return None if keys is None else tuple(keys)
+    listed = (_value(keys), _value(spec.expire_after)) if spec.expire_after else _given(keys)
+    return method, (*given, _route(step.route), *listed)
+
+
+@cache
+def _component(operator: str, name: str) -> Argument:
+    if not COMPONENTS.has(operator, Trait.OF_STEP):
+        return Argument(expression(COMPONENTS, operator), COMPONENTS[operator])
+    made = COMPONENTS[operator](name)
+    return Argument(f'{type(made).__name__}("{name}")', made)
+
+
+@cache
+def _route(name: str) -> Argument:
+    return Argument(expression(ROUTES, name), ROUTES[name]) if name not in KEYS else _key(name)
+
+
+def _key(name: str) -> Argument:
+    made = KEYS[name](name)
+    return Argument(f'{type(made).__name__}("{name}")', made)
+
+
+@cache
+def _windowed(operator: str, spec: WindowSpec, name: str) -> Argument:
+    made: Any = getattr(wallaroo, f"{spec.kind}_windows")(spec.size)
+    text = f"wallaroo.{spec.kind}_windows({spec.size})"
+    given: dict[str, Any] = {}
+    if spec.kind == "count":
+        given["with_timeout"] = spec.timeout
+    else:
+        given["with_slide"] = spec.slide if spec.kind == "range" else None
+        given["with_delay"] = spec.delay or None
+        given["with_late_data_policy"] = None if spec.late == "dead-letter" else spec.late
+    for method, value in given.items():
+        if value is not None:
+            made = getattr(made, method)(value)
+            text += f".{method}({_value(value).text})"
+    aggregation = _component(operator, name)
+    return Argument(f"{text}.over({aggregation.text})", made.over(aggregation.value))
+
+
+def _source(spec: SourceSpec) -> Argument:
+    if spec.generator or not DECODERS.has(spec.decoder, Trait.REMEMBERS):
+        return _source_of(spec)
+    return _source_of.__wrapped__(spec)
+
+
+@cache
+def _source_of(spec: SourceSpec) -> Argument:
+    function = None if spec.event_time is None else EVENT_TIMES[spec.event_time]
+    how: dict[str, Any] = {"event_time": function, "idle_after": spec.idle_after}
+    said = f", event_time={spec.event_time}" * (function is not None)
+    said += f", idle_after={spec.idle_after}" * (spec.idle_after is not None)
+    if spec.generator:
+        made: Any = wallaroo.GenSourceConfig(Values(), **how)
+        return Argument(f"wallaroo.GenSourceConfig(Values(){said})", made)
+    made = wallaroo.TCPSourceConfig("127.0.0.1", 0, _own(DECODERS, spec.decoder), **how)
+    shown = f'"127.0.0.1", {_PORT + spec.id}, {expression(DECODERS, spec.decoder)}{said}'
+    return Argument(f"wallaroo.TCPSourceConfig({shown})", made)
+
+
+@cache
+def _sink_config(host: str, port: int, encoder: str) -> Any:
+    return wallaroo.TCPSinkConfig(host, port, ENCODERS[encoder])
+
+
+def _state(number: int, spec: PartitionSpec) -> Argument:
+    # An instance has a name, since all steps over the partition must be given the same (state-8).
+    shown = f"state_{number}" if spec.builder in BUILDERS.arguments else spec.builder
+    return Argument(shown, _own(BUILDERS, spec.builder))
+
+
+def _own(table: Table, name: str) -> Any:
+    """Return a component; of one that keeps something, a copy, so that each case has its own."""
+    if not table.has(name, Trait.REMEMBERS):
+        return table[name]
+    return pickle.loads(pickle.dumps(table[name]))  # noqa: S301 - our own bytes
+
+
+def _name(source: SourceSpec) -> Argument:
+    return _value(SOURCES[source.id])
+
+
+def _given(value: Any) -> tuple[Argument, ...]:
+    return () if value is None else (_value(value),)
+
+
+def _value(value: Any) -> Argument:
+    return Argument(json.dumps(value) if isinstance(value, str) else ascii(value), value)

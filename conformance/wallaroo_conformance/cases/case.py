@@ -1,30 +1,60 @@
 """A case: one application and its input, as one value.
 
-Frozen dataclasses over the catalogue of operators, with a canonical JSON form both ways. Indices
-are taken modulo the number of items, so that a case with any part left out is still a case.
+Frozen dataclasses over the catalogue of operators, with a canonical JSON form. Sources and steps
+are nodes with numbers of their own; a step names the nodes that it takes messages from, so any part
+of a case can be left out and all others keep their places. Times and durations are small numbers of
+nanoseconds, so that edges of windows are met often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation, OnError
-from wallaroo.trace import InputLog, canonical_json
+from wallaroo.records import End, Frame, Record, Tick, Value
+from wallaroo.trace import canonical_json
+from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, STATEFUL
+from wallaroo_conformance.cases.operators.marks import CODED
+from wallaroo_conformance.cases.operators.triples import decoded
 
 FORMAT = "wallaroo-case/1"
 
 Shape: TypeAlias = Literal["single", "keyed", "u64"]
+Form: TypeAlias = Literal["builder", "pipelines"]
+WindowKind: TypeAlias = Literal["range", "session", "count"]
+What: TypeAlias = Literal["frame", "tick", "end", "failed", "exited"]
 
 APPLICATION = "case"
-PIPELINES = ("first", "first way", "first_way")
+SOURCES = ("first", "first way", "first_way")
 PARTITIONS = (
     *("north", "north sea", "north_sea"),  # drawn by chance; the tour has all
     *("North sea", "north sea ", "n\u00f6rth", "no\u0308rth", "north" * 50, f"{'north' * 50}."),
 )
 """Names that make the same identifier, or are equal but for case, accents, blanks, or length."""
-DRAWN_PARTITIONS = 3
+FIRST_STEP = len(SOURCES)
+"""The least number of a step; sources have the numbers before."""
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """A source.
+
+    Args:
+        id: its node's number; it has the name of this number in `SOURCES`.
+        decoder: name of its decoder.
+        event_time: name of its function, `None`: event times are arrival times.
+        idle_after: nanoseconds.
+        generator: it has no decoder; its frames are a generator's values.
+    """
+
+    id: int = 0
+    decoder: str = "text"
+    event_time: str | None = None
+    idle_after: int | None = None
+    generator: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,14 +62,38 @@ class PartitionSpec:
     """A state partition.
 
     Args:
-        shape: `to_stateful`, `to_state_partition` or `to_state_partition_u64`.
+        shape: in the builder's form `to_stateful`, `to_state_partition` or
+            `to_state_partition_u64`.
         builder: name of its builder.
         keys: name of the list of its keys; `None`: any key. Ignored if it is `single`.
+        expire_after: nanoseconds.
     """
 
     shape: Shape = "single"
     builder: str = "Notebook"
     keys: str | None = None
+    expire_after: int | None = None
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """Windows; parameters that a kind does not have are left out.
+
+    Args:
+        kind: range, session or count windows.
+        size: the range, the gap (nanoseconds) or the count.
+        slide: of range windows; `None`: the range.
+        delay: nanoseconds.
+        late: the policy.
+        timeout: of count windows, nanoseconds.
+    """
+
+    kind: WindowKind = "range"
+    size: int = 10
+    slide: int | None = None
+    delay: int = 0
+    late: str = "dead-letter"
+    timeout: int | None = None
 
 
 @dataclass(frozen=True)
@@ -47,33 +101,49 @@ class StepSpec:
     """A step.
 
     Args:
-        operator: name of its computation.
+        id: its node's number.
+        operator: name of its computation, aggregation or key extractor; ``collect`` or ``merge``.
+        origins: the nodes that it takes messages from: two for a merge, else one.
         parallel: `to_parallel` instead of `to`; for stateless steps.
         partition: index of its state partition; for steps with state.
-        route: name of its partition function; for keyed partitions.
+        route: in the builder's form, its partition function; `None`, for windows only: all messages
+            have one key.
+        window: of an aggregation.
     """
 
+    id: int
     operator: str = "identity"
+    origins: tuple[int, ...] = (0,)
     parallel: bool = False
     partition: int = 0
-    route: str = "by_text"
+    route: str | None = "by_text"
+    window: WindowSpec | None = None
 
 
 @dataclass(frozen=True)
-class PipelineSpec:
-    """A pipeline; no sinks: `done()`."""
+class SinkSpec:
+    """A sink: the node that it takes messages from, and the name of its encoder."""
 
-    decoder: str = "text"
-    steps: tuple[StepSpec, ...] = ()
-    sinks: tuple[str, ...] = ("line",)
+    origin: int = 0
+    encoder: str = "line"
 
 
 @dataclass(frozen=True)
 class Input:
-    """A frame: the source it comes by, its payload, and which of the source's connections."""
+    """A record: a frame or value, a tick, a source's end, or its end because it failed or exited.
 
-    pipeline: int
-    payload: bytes
+    Args:
+        source: the source's number; 0 for a tick.
+        payload: of a frame; of a value, decoded.
+        at: arrival time in nanoseconds; a time before the last record's counts as that.
+        what: which of these.
+        connection: which of the source's connections it came by.
+    """
+
+    source: int = 0
+    payload: bytes = b""
+    at: int = 0
+    what: What = "frame"
     connection: int = 0
 
 
@@ -82,19 +152,32 @@ class ConformanceCase:
     """An application and its input.
 
     Args:
-        pipelines: one to three.
+        sources: one to three.
+        steps: in the order of the calls. In the builder's form they are rows: no node leads to two
+            steps, and what is in the row of the source before stands before.
+        sinks: those of one node are made by one call, right behind the node's. Nodes that lead
+            nowhere end with `done`.
         partitions: those that steps name by index.
-        inputs: frames in the order received, over all sources and connections.
-        batches: sizes of the batches; the messages left after them are one more; `None`: one batch.
+        inputs: the records in the order received; a source that has ended gives no more, these are
+            left out.
+        ended: every source ends after them.
+        form: of the API.
+        codec: the application has a codec of its own.
+        batches: sizes of the batches; the records left after them are one more; `None`: one batch.
         number: of partitions; `None`: the engine's own choice.
         isolation: the engine's mode.
         on_error: what a dead letter does to the run.
         small: with the engine's small thresholds (`Capabilities.small`).
     """
 
-    pipelines: tuple[PipelineSpec, ...] = (PipelineSpec(),)
+    sources: tuple[SourceSpec, ...] = (SourceSpec(),)
+    steps: tuple[StepSpec, ...] = ()
+    sinks: tuple[SinkSpec, ...] = (SinkSpec(),)
     partitions: tuple[PartitionSpec, ...] = (PartitionSpec(),)
     inputs: tuple[Input, ...] = ()
+    ended: bool = False
+    form: Form = "builder"
+    codec: bool = False
     batches: tuple[int, ...] | None = None
     number: int | None = None
     isolation: Isolation = "isolated"
@@ -103,40 +186,115 @@ class ConformanceCase:
 
     @property
     def messages(self) -> int:
-        """How many frames it has."""
-        return len(self.inputs)
+        """How many frames and values it has."""
+        return sum([entry.what == "frame" for entry in self.inputs])
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether graphs, time or windows are in it: all else is the rules' first part."""
+        return (
+            self.form == "pipelines"
+            or self.codec
+            or self.ended
+            or any(replace(one, id=0, decoder="") != _UNTIMED for one in self.sources)
+            or any(step.window is not None for step in self.steps)
+            or any(one.expire_after is not None for one in self.partitions)
+            or any(entry.at or entry.what != "frame" for entry in self.inputs)
+        )
 
     @property
-    def input_log(self) -> InputLog:
-        """(source, payload) in the order received."""
-        return [(PIPELINES[entry.pipeline], entry.payload) for entry in self.inputs]
+    def alters(self) -> bool:
+        """Whether an aggregation, key extractor or event time alters what it is only to read."""
+        used = [*[step.operator for step in self.steps], *[step.route for step in self.steps]]
+        return not ALTERING.isdisjoint([*used, *[source.event_time for source in self.sources]])
 
-    def partition_of(self, step: StepSpec) -> int:
-        """Return the index of the partition a step with state is over."""
-        return step.partition % len(self.partitions)
+    @property
+    def changed_by_codec(self) -> bool:
+        """Whether the case's own codec changes a message: then it shows how often one is copied."""
+        return self.codec and any(CODED.encode() in entry.payload for entry in self.inputs)
 
-    def steps(self) -> Iterator[tuple[int, int, StepSpec]]:
-        """Yield (pipeline's index, position, step)."""
-        for index, pipeline in enumerate(self.pipelines):
-            for position, step in enumerate(pipeline.steps):
-                yield index, position, step
+    @property
+    def input_log(self) -> list[Record]:
+        """The records."""
+        records: list[Record] = []
+        ended: set[int] = set()
+        latest = 0
+        generators = {source.id for source in self.sources if source.generator}
+        for entry in self.inputs:
+            latest = max(latest, entry.at)
+            if entry.what == "tick":
+                records.append(Tick(entry.at))
+            elif entry.source not in ended:
+                records.append(_record(entry, from_generator=entry.source in generators))
+                if entry.what != "frame":
+                    ended.add(entry.source)
+        if self.ended:
+            left = [source.id for source in self.sources if source.id not in ended]
+            records += [End(SOURCES[number], latest) for number in left]
+        return records
+
+    def row(self, source: int = 0) -> list[StepSpec]:
+        """Return the steps that stand in one row behind a source, in the builder's form all."""
+        found: list[StepSpec] = []
+        last = source
+        for step in self.steps:
+            if step.origins == (last,):
+                found.append(step)
+                last = step.id
+        return found
+
+    @property
+    def plain_row(self) -> list[StepSpec] | None:
+        """All steps, if they stand in one row from the only source to the only sink."""
+        row = self.row(self.sources[0].id)
+        last = row[-1].id if row else self.sources[0].id
+        alone = len(self.sources) == 1 and [sink.origin for sink in self.sinks] == [last]
+        return row if alone and len(row) == len(self.steps) else None
+
+    def step_at(self, pipeline: str, position: int) -> StepSpec:
+        """Return the step at a place in a pipeline, in the builder's form."""
+        return self.row(SOURCES.index(pipeline))[position]
+
+    def encoders(self, pipeline: str) -> list[str]:
+        """Return the encoders of a pipeline's sinks, in the builder's form."""
+        source = SOURCES.index(pipeline)
+        nodes = {source, *[step.id for step in self.row(source)]}
+        return [sink.encoder for sink in self.sinks if sink.origin in nodes]
+
+    def feeding(self) -> dict[int, set[int]]:
+        """Return for each node the sources that messages come from."""
+        found = {source.id: {source.id} for source in self.sources}
+        for step in self.steps:
+            found[step.id] = set().union(*[found[origin] for origin in step.origins])
+        return found
+
+    def stateful(self) -> Iterator[StepSpec]:
+        """Yield the steps over state partitions."""
+        return (step for step in self.steps if step.operator in STATEFUL)
+
+    def meets_state(self, step: StepSpec) -> bool:
+        """Whether messages meet a state entity or a window at a step."""
+        return step.operator in STATEFUL or step.operator in AGGREGATIONS
 
     def to_json(self) -> dict[str, Any]:
         """Return the case as JSON values; a payload is text with a character for each byte."""
         # By hand, since `dataclasses.asdict` takes longer than an engine takes for the case.
-        form: dict[str, Any] = {"format": FORMAT, **vars(self)}
-        form["pipelines"] = [
+        form: dict[str, Any] = {"format": FORMAT}
+        form |= {name: value for name, value in vars(self).items() if name != "timed"}
+        form["sources"] = [{**vars(source)} for source in self.sources]
+        form["steps"] = [
             {
-                "decoder": pipeline.decoder,
-                "steps": [{**vars(step)} for step in pipeline.steps],
-                "sinks": [*pipeline.sinks],
+                **vars(step),
+                "origins": [*step.origins],
+                "window": None if step.window is None else {**vars(step.window)},
             }
-            for pipeline in self.pipelines
+            for step in self.steps
         ]
+        form["sinks"] = [{**vars(sink)} for sink in self.sinks]
         form["partitions"] = [{**vars(partition)} for partition in self.partitions]
         form["batches"] = None if self.batches is None else [*self.batches]
         form["inputs"] = [
-            [entry.pipeline, entry.payload.decode("latin-1"), entry.connection]
+            [entry.source, entry.payload.decode("latin-1"), entry.at, entry.what, entry.connection]
             for entry in self.inputs
         ]
         return form
@@ -144,3 +302,40 @@ class ConformanceCase:
     def canonical_json(self) -> str:
         """Return the case's canonical JSON text: the same for equal cases."""
         return canonical_json(self.to_json())
+
+
+_UNTIMED = SourceSpec(decoder="")
+
+
+def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:
+    """Return a record that its source can give: only a generator gives messages, and can fail."""
+    if entry.what == "tick":
+        return replace(entry, source=0)
+    if not any(source.generator for source in sources if source.id == entry.source):
+        return replace(entry, what="end") if entry.what in ("failed", "exited") else entry
+    if entry.what == "frame":
+        try:
+            given = decoded(entry.payload)
+        except ValueError:
+            given = None
+        return entry if given is not None else replace(entry, payload=b"a 0 m")
+    return entry
+
+
+def ends(nodes: Sequence[int], steps: Sequence[StepSpec], encoder: str) -> tuple[SinkSpec, ...]:
+    """Return a sink for each node that no step takes messages from."""
+    taken = {origin for step in steps for origin in step.origins}
+    return tuple([SinkSpec(node, encoder) for node in nodes if node not in taken])
+
+
+def _record(entry: Input, *, from_generator: bool) -> Record:
+    name = SOURCES[entry.source]
+    if entry.what == "end":
+        return End(name, entry.at)
+    if entry.what == "failed":
+        return End(name, entry.at, "ValueError", "the generator failed")
+    if entry.what == "exited":
+        return End(name, entry.at, "SystemExit", "the generator exited", ends_run=True)
+    if from_generator:
+        return Value(name, decoded(entry.payload), entry.at)
+    return Frame(name, entry.payload, entry.at)

@@ -23,27 +23,30 @@ from wallaroo.components import (
 from wallaroo.judging import BadResultError, items_of
 from wallaroo.keys import BadKeyError, encode_key, key_to_json
 from wallaroo_conformance.cases.operators import (
+    AGGREGATIONS,
     BUILDERS,
     COMPUTATIONS,
     DECODERS,
     ENCODERS,
+    EVENT_TIMES,
     KEY_LISTS,
+    KEYS,
     MULTI_COMPUTATIONS,
     ROUTES,
     STATE_COMPUTATIONS,
     STATE_MULTI_COMPUTATIONS,
     U64_KEY_LISTS,
     Table,
+    Trait,
 )
+from wallaroo_conformance.cases.operators.marks import MARKS
+from wallaroo_conformance.cases.operators.triples import decoded
 from wallaroo_conformance.cases.payloads import PAYLOADS
-from wallaroo_conformance.cases.timed import operators as timed
-from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
-from wallaroo_conformance.cases.timed.marks import MARKS
 
 FORMAT = "wallaroo-catalogue/1"
 
 _PAYLOADS = (*PAYLOADS[:24], b"x", b"['x']", b"\xc3\xa9", b"\x80", b"abcdefghijklmnopqrstuvwxyz")
-_TIMED_PAYLOADS = (b"a 5 m", b"b 6 d", b"a 7 e", b"c x k", b"a 1 f")
+_TRIPLES = (b"a 5 m", b"b 6 d", b"a 7 e", b"c x k", b"a 1 f")
 
 
 def catalogue() -> dict[str, Any]:
@@ -52,70 +55,61 @@ def catalogue() -> dict[str, Any]:
 
 
 def _operators() -> Iterator[dict[str, Any]]:
-    messages = _messages()
     for name, decoder in DECODERS.items():
         record = wallaroo.TCPSourceConfig("127.0.0.1", 0, decoder).decoder
-        vectors = [_vector(payload, _fresh(record).call, payload) for payload in _PAYLOADS]
+        payloads = (*_TRIPLES, b"a 5 ") if DECODERS.has(name, Trait.OF_TRIPLES) else _PAYLOADS
+        vectors = [_vector(payload, _fresh(record).call, payload) for payload in payloads]
         framing = {"header_length": record.header_length}
         yield {**_described(DECODERS, name, "decoder"), **framing, "vectors": vectors}
     for name, encoder in ENCODERS.items():
         encoding = wallaroo.TCPSinkConfig("127.0.0.1", 1, encoder).encoder
-        yield {**_described(ENCODERS, name, "encoder"), "vectors": _all(encoding, messages)}
+        yield _with_vectors(ENCODERS, name, "encoder", encoding)
     for table, kind in ((COMPUTATIONS, "computation"), (MULTI_COMPUTATIONS, "multi computation")):
-        for name, component in table.items():
-            made = computation_of(component)
-            told = {**_described(table, name, kind), "step": made.name}
-            yield {**told, "vectors": _all(made, messages)}
-    for name, component in ROUTES.items():
-        route = partition_function_of(component)
-        vectors = [_key_vector(route, message) for message in messages]
-        yield {**_described(ROUTES, name, "partition function"), "vectors": vectors}
+        for name in table:
+            made = computation_of(_component(table, name))
+            yield {**_with_vectors(table, name, kind, made), **_step(table, name, made)}
+    for name in ROUTES:
+        route = partition_function_of(_component(ROUTES, name))
+        kind = "key extractor" if name in KEYS else "partition function"
+        vectors = [_key_vector(route, message) for message in _messages(ROUTES, name)]
+        yield {**_described(ROUTES, name, kind), "vectors": vectors}
     for name, component in BUILDERS.items():
-        builder = state_builder_of(component)
-        yield {
-            **_described(BUILDERS, name, "builder"),
-            "vectors": [_outcome(_fresh(builder).call)],
-        }
+        built = _outcome(_fresh(state_builder_of(component)).call)
+        yield {**_described(BUILDERS, name, "builder"), "vectors": [built]}
     for table, kind in (
         (STATE_COMPUTATIONS, "state computation"),
         (STATE_MULTI_COMPUTATIONS, "multi state computation"),
     ):
-        for name, component in table.items():
-            stateful = state_computation_of(component)
-            told = {**_described(table, name, kind), "step": stateful.name}
-            yield {**told, "vectors": [_state_vector(stateful, message) for message in messages]}
+        for name in table:
+            stateful = state_computation_of(_component(table, name))
+            vectors = [_state_vector(stateful, message) for message in _messages(table, name)]
+            described = {**_described(table, name, kind), **_step(table, name, stateful)}
+            yield {**described, "vectors": vectors}
+    for name, function in EVENT_TIMES.items():
+        vectors = [_vector(one, function, _copy(one)) for one in _triples()]
+        yield {**_described(EVENT_TIMES, name, "event time"), "vectors": vectors}
+    for name in AGGREGATIONS:
+        aggregation = aggregation_of(_component(AGGREGATIONS, name))
+        vectors = [_aggregation_vector(aggregation, _triples())]
+        yield {**_described(AGGREGATIONS, name, "aggregation"), "vectors": vectors}
     for lists, kind in ((KEY_LISTS, "key list"), (U64_KEY_LISTS, "key list, 64-bit")):
         for name, listed in lists.items():
             yield {"name": name, "kind": kind, "keys": [key_to_json(key) for key in listed.keys]}
-    yield from _timed_operators()
 
 
-def _timed_operators() -> Iterator[dict[str, Any]]:
-    """Yield the operators of timed cases; a step's component has the step's own name."""
-    messages = [timed.decoded(payload) for payload in _TIMED_PAYLOADS]
-    decoder = wallaroo.TCPSourceConfig("127.0.0.1", 0, timed.message).decoder
-    vectors = [_vector(payload, decoder.call, payload) for payload in (*_TIMED_PAYLOADS, b"a 5 ")]
-    yield {**_told("message", timed.message, "decoder"), "vectors": vectors}
-    encoder = wallaroo.TCPSinkConfig("127.0.0.1", 1, timed.line).encoder
-    yield {**_told("line", timed.line, "encoder"), "vectors": _all(encoder, messages)}
-    for name in (*timed.STATELESS, *timed.KEYS):
-        component = timed.component(name, "step")
-        made: Any = computation_of(component) if name in timed.STATELESS else None
-        kind = "computation" if made is not None else "key extractor"
-        made = made or partition_function_of(component)
-        yield {**_told(name, component, kind), "vectors": _all(made, messages)}
-    for name, function in timed.EVENT_TIMES.items():
-        told = _told(name, function, "event time")
-        yield {**told, "vectors": [_vector(one, function, _copy(one)) for one in messages]}
-    for name in AGGREGATIONS:
-        made = aggregation_of(timed.component(name, "step"))
-        told = _told(name, timed.component(name, "step"), "aggregation")
-        yield {**told, "vectors": [_aggregation_vector(made, messages)]}
-    for name in timed.STATEFUL:
-        stateful = state_computation_of(timed.state_computation(name, "step", None, None))
-        told = _told(name, timed.STATEFUL[name], "state computation")
-        vectors = [_state_vector(stateful, message, timed.Tally) for message in messages]
-        yield {**told, "vectors": vectors}
+def _component(table: Table, name: str) -> Any:
+    return table[name]("step") if table.has(name, Trait.OF_STEP) else table[name]
+
+
+def _step(table: Table, name: str, made: Any) -> dict[str, Any]:
+    """Return the name that a component has in dead letters, unless it is its step's."""
+    return {} if table.has(name, Trait.OF_STEP) else {"step": made.name}
+
+
+def _with_vectors(table: Table, name: str, kind: str, record: Any) -> dict[str, Any]:
+    messages = _messages(table, name)
+    vectors = [_vector(message, _fresh(record).call, _copy(message)) for message in messages]
+    return {**_described(table, name, kind), "vectors": vectors}
 
 
 def _aggregation_vector(made: AggregationRecord, messages: list[Any]) -> dict[str, Any]:
@@ -151,10 +145,6 @@ def _aggregation_vector(made: AggregationRecord, messages: list[Any]) -> dict[st
             "output": {"key": key_to_json("a"), "start": 0, "end": 10, **outcome}}  # fmt: skip
 
 
-def _told(name: str, component: Any, kind: str) -> dict[str, Any]:
-    return {"name": name, "kind": f"{kind}, timed", "does": _first_line(component)}
-
-
 def _described(table: Table, name: str, kind: str) -> dict[str, Any]:
     return {
         "name": name,
@@ -169,18 +159,16 @@ def _first_line(component: Any) -> str:
     return str(text).strip().partition("\n")[0]
 
 
-def _messages() -> list[Any]:
-    """Return messages of many types, as decoders make them; each call gets a copy."""
-    found: list[Any] = []
-    for payload in _PAYLOADS:
-        made = DECODERS["anything"](payload)
-        if made is not None:
-            found.append(made)
-    return found
+def _messages(table: Table, name: str) -> list[Any]:
+    """Return messages that an operator is shown with; each call gets a copy."""
+    if table.has(name, Trait.OF_TRIPLES):
+        return _triples()
+    made = [DECODERS["anything"](payload) for payload in _PAYLOADS]
+    return [message for message in made if message is not None]
 
 
-def _all(record: Any, messages: list[Any]) -> list[dict[str, Any]]:
-    return [_vector(message, _fresh(record).call, _copy(message)) for message in messages]
+def _triples() -> list[Any]:
+    return [decoded(payload) for payload in _TRIPLES]
 
 
 def _vector(shown: Any, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -199,11 +187,9 @@ def _key_vector(route: Any, message: Any) -> dict[str, Any]:
     return {**told, "gives": key_to_json(key)}
 
 
-def _state_vector(
-    stateful: Any, message: Any, builder: Any = BUILDERS["Notebook"]
-) -> dict[str, Any]:
+def _state_vector(stateful: Any, message: Any) -> dict[str, Any]:
     """Return what two calls with one message do to a new state."""
-    state = _fresh(state_builder_of(builder)).call()
+    state = _fresh(state_builder_of(BUILDERS["Notebook"])).call()
     calls = []
     for _ in range(2):
         outcome = _outcome(_fresh(stateful).call, _copy(message), state)

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample, read_counterexample
-from wallaroo_conformance.cases.either import AnyCase, from_json
-from wallaroo_conformance.cases.reading import BadCaseError
+from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
 
 FORMAT = "wallaroo-corpus/1"
 
@@ -35,7 +35,7 @@ def readable_counterexamples(directory: Path) -> Iterator[Counterexample]:
             _log.warning("passed over: %s", error)
 
 
-def read_corpus(directory: Path) -> list[AnyCase]:
+def read_corpus(directory: Path) -> list[ConformanceCase]:
     """Return the cases of a store's corpus; one log line says what cannot be read.
 
     None where there is no corpus, or one of another format.
@@ -55,11 +55,11 @@ def read_corpus(directory: Path) -> list[AnyCase]:
     if found != FORMAT:
         _log.warning("%s is passed over: its first line does not say %s", path, FORMAT)
         return []
-    cases: list[AnyCase] = []
+    cases: list[ConformanceCase] = []
     bad: list[int] = []
     for number, line in enumerate(lines[1:], 2):
         try:
-            cases.append(from_json(json.loads(line)))
+            cases.append(case_from_json(json.loads(line)))
         except ValueError:  # not JSON, or not a case
             bad.append(number)
     if bad:
@@ -69,7 +69,7 @@ def read_corpus(directory: Path) -> list[AnyCase]:
     return cases
 
 
-def write_corpus(directory: Path, cases: Iterable[AnyCase]) -> Path:
+def write_corpus(directory: Path, cases: Iterable[ConformanceCase]) -> Path:
     """Write at most `MOST_CASES` cases, the first ones, as a store's corpus; return its path."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / _NAME

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_conformance.cases.case import FORMAT as CASE_FORMAT
-from wallaroo_conformance.cases.either import AnyCase, from_json
-from wallaroo_conformance.cases.reading import BadCaseError
-from wallaroo_conformance.cases.timed.case import FORMAT as TIMED_FORMAT
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
 
 FORMAT = "wallaroo-counterexample/1"
 
 STORED = Path(__file__).parents[2] / "counterexamples"
 """The project's own, in a clone; an installed wheel has none."""
 
-_CASE_FORMATS = (CASE_FORMAT, TIMED_FORMAT)
 _NAME = re.compile(r"[a-z0-9]+([ -][a-z0-9]+)*", re.ASCII)
 
 
@@ -41,7 +39,7 @@ class Counterexample:
             spaces. Both become part of a file's name, and a stored file comes from anywhere.
     """
 
-    case: AnyCase
+    case: ConformanceCase
     rule: str = ""
     law: str = ""
     engine: str = ""
@@ -88,13 +86,13 @@ def read_counterexample(path: Path) -> Counterexample:
         form = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise BadCaseError(f"{path}: not JSON: {error}") from error
-    if not isinstance(form, dict) or form.get("format") not in (FORMAT, *_CASE_FORMATS):
+    if not isinstance(form, dict) or form.get("format") not in (FORMAT, CASE_FORMAT):
         raise BadCaseError(f"{path}: neither {FORMAT} nor {CASE_FORMAT}")
     if form["format"] != FORMAT:
-        return Counterexample(from_json(form))
+        return Counterexample(case_from_json(form))
     try:
         return Counterexample(
-            from_json(form["case"]),
+            case_from_json(form["case"]),
             rule=str(form["rule"]),
             law=str(form["law"]),
             engine=str(form["engine"]),

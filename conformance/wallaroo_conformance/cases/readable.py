@@ -4,180 +4,167 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import sys
 import textwrap
 from types import ModuleType
 from typing import Any
 
-from wallaroo_conformance.cases.building import keys_of
-from wallaroo_conformance.cases.case import (
-    APPLICATION,
-    PARTITIONS,
-    PIPELINES,
-    ConformanceCase,
-    StepSpec,
-)
+from wallaroo.components import OwnState
+from wallaroo.records import Frame, Tick, Value
+from wallaroo_conformance.cases.building import COMPONENTS, calls, expression
+from wallaroo_conformance.cases.case import SOURCES, ConformanceCase
 from wallaroo_conformance.cases.operators import (
     BUILDERS,
     DECODERS,
     ENCODERS,
+    EVENT_TIMES,
+    GRAPH,
     ROUTES,
     STATEFUL,
-    STEPS,
-    Table,
 )
+from wallaroo_conformance.cases.operators.triples import Values, deserialize, serialize
 
 _CATALOGUE = "wallaroo_conformance.cases.operators"
-_PORT = 7010
 
 
-def readable(case: ConformanceCase, heading: str = "") -> str:
+def module_text(case: ConformanceCase, heading: str = "") -> str:
     """Return the case as the text of a Python module.
 
     It has `application_setup(args)`, as ``wallaroo run`` wants it, and `INPUT`; run as a script it
-    prints the reference's outputs, dead letters and entities.
+    prints the reference's outputs, dead letters, entities and open windows.
     """
-    application = _application(case)
-    text = _Text()
-    for component in _components(case):
-        text.include(component)
+    text = _Text(case)
     parts = [f'"""{heading}"""'] if heading else []
-    parts += ["from __future__ import annotations", text.imports(case)]
-    parts += [*text.sources, application, _input(case), _script(case)]
+    parts += ["from __future__ import annotations", text.imports()]
+    parts += [*text.sources, _application(case), _input(case), _script(case)]
     return _spaced(parts)
 
 
 def application_text(case: ConformanceCase) -> str:
     """Return only the operators and `application_setup`, for people who know the rest."""
-    text = _Text()
-    for component in _components(case):
-        text.include(component)
-    return _spaced([*text.sources, _application(case)])
+    return _spaced([*_Text(case).sources, _application(case)])
 
 
 def input_text(case: ConformanceCase) -> str:
-    """Return the input frames, one a line."""
-    return "\n".join(
-        f"{number}: {PIPELINES[entry.pipeline]}  {entry.payload!r}"
-        for number, entry in enumerate(case.inputs)
-    )
+    """Return the records, one a line; of a timed case with their arrival times."""
+    lines = []
+    for number, record in enumerate(case.input_log):
+        if isinstance(record, Frame):
+            said = f"{record.source}  {record.payload!r}"
+        elif isinstance(record, Value):
+            said = f"{record.source}  value {record.value!r}"
+        elif isinstance(record, Tick):
+            said = "tick"
+        else:
+            failed = f", raised {record.error_type}" * bool(record.error_type)
+            said = f"{record.source} ends{failed}"
+        lines.append(f"{number}: {f'at {record.at}  ' * case.timed}{said}")
+    return "\n".join(lines)
+
+
+def run_text(case: ConformanceCase) -> str:
+    """Return how the case is run, as far as it is not the default."""
+    parts = [f"{case.isolation} mode"]
+    if case.batches is not None:
+        parts.append(f"batches of {', '.join(map(str, case.batches))} and the rest")
+    if case.number is not None:
+        parts.append(f"{case.number} partition{'' if case.number == 1 else 's'}")
+    if case.on_error == "stop":
+        parts.append("--on-error stop")
+    if case.small:
+        parts.append("small thresholds")
+    return ", ".join(parts)
 
 
 class _Text:
-    """Collects the source of components, and of what they use."""
+    """The source of a case's components, and of what they use."""
 
-    def __init__(self) -> None:
+    def __init__(self, case: ConformanceCase) -> None:
         self.sources: list[str] = []
-        self._plain: set[str] = set()
-        self._from: dict[str, set[str]] = {}
+        self._plain = {"wallaroo"}
+        self._from = {"typing": {"Any"}, "wallaroo.engine": {"Case", "load_engine"}}
         self._seen: set[str] = set()
+        if case.timed:
+            kinds = {type(record).__name__ for record in case.input_log}
+            self._from["wallaroo.records"] = kinds or {Frame.__name__}
+        if case.form == "pipelines" and any(True for _ in case.stateful()):
+            self._from[OwnState.__module__] = {OwnState.__name__}
+        for component in _components(case):
+            self._include(component)
 
-    def include(self, component: Any) -> None:
+    def imports(self) -> str:
+        """Return the import statements."""
+        lines = [f"import {name}" for name in sorted(self._plain)]
+        lines += [
+            f"from {one} import {', '.join(sorted(self._from[one]))}" for one in sorted(self._from)
+        ]
+        own = [line for line in lines if "wallaroo" in line]
+        return "\n".join([*[line for line in lines if line not in own], "", *own])
+
+    def _include(self, component: Any) -> None:
         """Add the source of a component, after the source of what it uses."""
         target = inspect.unwrap(component)
         if not inspect.isclass(target) and not inspect.isfunction(target):
             target = type(target)
-        if target.__name__ in self._seen:
+        self._add(target.__name__, _definition(target), sys.modules[target.__module__])
+
+    def _add(self, name: str, source: str, module: ModuleType) -> None:
+        if name in self._seen:
             return
-        self._seen.add(target.__name__)
-        source = _definition(target)
-        names = sys.modules[target.__module__].__dict__
-        tree = ast.parse(source)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id in names:
-                self._need(node.id, names[node.id])
+        self._seen.add(name)
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+                continue
+            if node.id in vars(module):
+                self._need(node.id, module)
         self.sources.append(source)
 
-    def _need(self, name: str, value: Any) -> None:
+    def _need(self, name: str, module: ModuleType) -> None:
+        value = getattr(module, name)
         if isinstance(value, ModuleType):
             self._plain.add(value.__name__)
-        elif str(getattr(value, "__module__", "")).startswith(_CATALOGUE):
-            self.include(value)
+        elif not hasattr(value, "__module__"):
+            origin = _home(name, module)
+            if origin.__name__.startswith(_CATALOGUE):
+                self._add(name, _assignment(name, origin), origin)
+            else:
+                self._from.setdefault(origin.__name__, set()).add(name)
+        elif str(value.__module__).startswith(_CATALOGUE):
+            self._include(value)
         else:
-            module = "typing" if name in ("Any", "NamedTuple") else value.__module__
-            self._from.setdefault(module, set()).add(name)
-
-    def imports(self, case: ConformanceCase) -> str:
-        """Return the import statements."""
-        lines = [f"import {name}" for name in sorted(self._plain | {"wallaroo"})]
-        named = {**self._from}
-        for module, name in (
-            ("typing", "Any"),
-            ("wallaroo.engine", "Case"),
-            ("wallaroo.engine", "load_engine"),
-        ):
-            named[module] = named.get(module, set()) | {name}
-        lines += [f"from {one} import {', '.join(sorted(named[one]))}" for one in sorted(named)]
-        own = [line for line in lines if "wallaroo" in line]
-        return "\n".join([*[line for line in lines if line not in own], "", *own])
+            home = "typing" if name in ("Any", "NamedTuple") else value.__module__
+            self._from.setdefault(home, set()).add(name)
 
 
 def _components(case: ConformanceCase) -> list[Any]:
     components: list[Any] = []
-    for pipeline in case.pipelines:
-        components.append(DECODERS[pipeline.decoder])
-        for step in pipeline.steps:
-            components.append(STEPS[step.operator])
-            if step.operator in STATEFUL:
-                spec = case.partitions[case.partition_of(step)]
-                components.append(BUILDERS[spec.builder])
-                if spec.shape != "single":
-                    components.append(ROUTES[step.route])
-        components += [ENCODERS[sink] for sink in pipeline.sinks]
-    return components
+    for source in case.sources:
+        components.append(Values if source.generator else DECODERS[source.decoder])
+        if source.event_time is not None:
+            components.append(EVENT_TIMES[source.event_time])
+    for step in case.steps:
+        if step.operator not in GRAPH:
+            components.append(COMPONENTS[step.operator])
+        if step.operator in STATEFUL:
+            spec = case.partitions[step.partition]
+            components.append(BUILDERS[spec.builder])
+            if spec.shape != "single" and case.form == "builder":
+                components.append(ROUTES[str(step.route)])
+        elif step.window is not None and step.route is not None and case.form == "builder":
+            components.append(ROUTES[str(step.route)])
+    components += [ENCODERS[sink.encoder] for sink in case.sinks]
+    return [*components, *((serialize, deserialize) if case.codec else ())]
 
 
 def _application(case: ConformanceCase) -> str:
     lines = ["def application_setup(args: Any) -> Any:"]
-    used = {case.partition_of(step) for _, _, step in case.steps() if step.operator in STATEFUL}
-    for number in sorted(used):
+    for number in sorted({step.partition for step in case.stateful()}):
         builder = case.partitions[number].builder
-        if not inspect.isclass(BUILDERS[builder]):
-            lines.append(f"    state_{number} = {_expression(BUILDERS, builder)}")
-    lines.append(f'    builder = wallaroo.ApplicationBuilder("{APPLICATION}")')
-    port = _PORT
-    for index, pipeline in enumerate(case.pipelines):
-        decoder = _expression(DECODERS, pipeline.decoder)
-        source = f'wallaroo.TCPSourceConfig("127.0.0.1", {port + index}, {decoder})'
-        lines.append(f'    builder.new_pipeline("{PIPELINES[index]}", {source})')
-        lines += [f"    builder.{_step(case, step)}" for step in pipeline.steps]
-        sinks = [
-            f'wallaroo.TCPSinkConfig("127.0.0.1", {port + 10 + 10 * index + number}, '
-            f"{_expression(ENCODERS, sink)})"
-            for number, sink in enumerate(pipeline.sinks)
-        ]
-        if len(sinks) > 1:
-            inside = "".join(f"            {sink},\n" for sink in sinks)
-            lines.append(f"    builder.to_sinks(\n        [\n{inside}        ]\n    )")
-        else:
-            lines.append(f"    builder.to_sink({sinks[0]})" if sinks else "    builder.done()")
-    lines.append("    return builder.build()")
-    return "\n".join(lines)
-
-
-def _step(case: ConformanceCase, step: StepSpec) -> str:
-    component = _expression(STEPS, step.operator)
-    if step.operator not in STATEFUL:
-        return f"{'to_parallel' if step.parallel else 'to'}({component})"
-    number = case.partition_of(step)
-    spec = case.partitions[number]
-    state = spec.builder if inspect.isclass(BUILDERS[spec.builder]) else f"state_{number}"
-    name = json.dumps(PARTITIONS[number])
-    if spec.shape == "single":
-        return f"to_stateful({component}, {state}, {name})"
-    method = "to_state_partition_u64" if spec.shape == "u64" else "to_state_partition"
-    keys = keys_of(spec)
-    listed = "" if keys is None else f", {keys!a}"
-    return f"{method}({component}, {state}, {name}, {_expression(ROUTES, step.route)}{listed})"
-
-
-def _expression(table: Table, name: str) -> str:
-    """Return how a user writes a component of the catalogue: as a function, class or instance."""
-    if name not in table.arguments:
-        return name
-    made = type(table[name]).__name__
-    return f"{made}({', '.join(map(ascii, table.arguments[name]))})"
+        if builder in BUILDERS.arguments:
+            lines.append(f"    state_{number} = {expression(BUILDERS, builder)}")
+    made = [call.text() for call in calls(case)]
+    lines += [f"    {call}" for call in made[:-1]]
+    return "\n".join([*lines, f"    return {made[-1]}"])
 
 
 def _definition(target: Any) -> str:
@@ -193,8 +180,28 @@ def _definition(target: Any) -> str:
     return "\n".join(lines)
 
 
+def _home(name: str, module: ModuleType) -> ModuleType:
+    """Return the module that a global name is imported from, or else this one."""
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            return sys.modules[str(node.module)]
+    return module
+
+
+def _assignment(name: str, module: ModuleType) -> str:
+    """Return the source of the assignment to a global name."""
+    source = inspect.getsource(module)
+    for node in ast.parse(source).body:
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return str(ast.get_source_segment(source, node))
+    raise LookupError(name)
+
+
 def _input(case: ConformanceCase) -> str:
-    lines = [f'    ("{PIPELINES[entry.pipeline]}", {entry.payload!r}),\n' for entry in case.inputs]
+    if case.timed:
+        return f"INPUT = [\n{''.join([f'    {record!r},{chr(10)}' for record in case.input_log])}]"
+    lines = [f'    ("{SOURCES[one.source]}", {one.payload!r}),\n' for one in case.inputs]
     return f"INPUT: list[tuple[str, bytes]] = [\n{''.join(lines)}]"
 
 
@@ -206,6 +213,7 @@ def _script(case: ConformanceCase) -> str:
         arguments.append(f"partitions={case.number}")
     if case.on_error != "skip":
         arguments.append(f'on_error="{case.on_error}"')
+    windows = "    for window in trace.windows:\n        print(window)\n" * case.timed
     return (
         f"CASE = Case({', '.join(arguments)})\n\n"
         'if __name__ == "__main__":\n'
@@ -214,6 +222,7 @@ def _script(case: ConformanceCase) -> str:
         "        print(sink, *outputs)\n"
         "    for letter in trace.dead_letters:\n"
         "        print(letter)\n"
+        f"{windows}"
         "    for entity in trace.entities:\n"
         "        print(entity)"
     )

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
+from wallaroo.errors import WallarooError
+from wallaroo_conformance.cases.building import build
 from wallaroo_conformance.cases.case import (
+    FIRST_STEP,
     FORMAT,
     PARTITIONS,
-    PIPELINES,
     ConformanceCase,
+    Form,
     Input,
     PartitionSpec,
-    PipelineSpec,
+    Shape,
+    SinkSpec,
+    SourceSpec,
     StepSpec,
+    What,
+    WindowSpec,
 )
 from wallaroo_conformance.cases.operators import (
+    AGGREGATIONS,
     BUILDERS,
     DECODERS,
     ENCODERS,
+    EVENT_TIMES,
+    GRAPH,
     KEY_LISTS,
+    KEYS,
     ROUTES,
+    STATEFUL,
     STEPS,
     U64_KEY_LISTS,
+    Trait,
 )
 
 _FIELDS = {"format", *[field.name for field in fields(ConformanceCase)]}
@@ -36,7 +50,8 @@ def case_from_json(form: Any) -> ConformanceCase:
     """Return the case whose `to_json` is `form`.
 
     Raises:
-        BadCaseError: `form` is not such a form, or names something that is not in the catalogue.
+        BadCaseError: `form` is not such a form, names something that is not in the catalogue, or
+            its application cannot be built.
     """
     try:
         if form["format"] != FORMAT:
@@ -46,91 +61,121 @@ def case_from_json(form: Any) -> ConformanceCase:
                 f"no case of this version: it knows no {' and no '.join(map(repr, unknown))}; "
                 "find the case anew (wallaroo conform), or remove what is unknown from the file"
             )
-        batches = form["batches"]
-        case = ConformanceCase(
-            pipelines=tuple(
-                PipelineSpec(
-                    pipeline["decoder"],
-                    tuple(StepSpec(**step) for step in pipeline["steps"]),
-                    tuple(pipeline["sinks"]),
-                )
-                for pipeline in form["pipelines"]
-            ),
-            partitions=tuple(PartitionSpec(**spec) for spec in form["partitions"]),
-            inputs=tuple(
-                Input(pipeline, payload.encode("latin-1"), connection)
-                for pipeline, payload, connection in form["inputs"]
-            ),
-            batches=None if batches is None else tuple(batches),
-            number=form["number"],
-            isolation=form["isolation"],
-            on_error=form["on_error"],
-            small=form["small"],
+        given = {name: form[name] for name in _FIELDS - {"format"}}
+        given["sources"] = tuple([SourceSpec(**source) for source in form["sources"]])
+        given["steps"] = tuple(map(_step, form["steps"]))
+        given["sinks"] = tuple([SinkSpec(**sink) for sink in form["sinks"]])
+        given["partitions"] = tuple([PartitionSpec(**spec) for spec in form["partitions"]])
+        given["inputs"] = tuple(
+            [
+                Input(source, payload.encode("latin-1"), *rest)
+                for source, payload, *rest in form["inputs"]
+            ]
         )
-        found = problem(case)
+        given["batches"] = None if form["batches"] is None else tuple(form["batches"])
+        case = ConformanceCase(**given)
+        for problem in _problems(case):
+            raise BadCaseError(f"no case: {problem}")
+        build(case)
     except BadCaseError:
         raise
     except KeyError as error:
         raise BadCaseError(f"no case: {error} is missing") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except WallarooError as error:
+        raise BadCaseError(f"no case: its application cannot be built: {error}") from error
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise BadCaseError(f"no case: {type(error).__name__}: {error}") from error
-    if found is not None:
-        raise BadCaseError(f"no case: {found}")
     return case
 
 
-def problem(case: ConformanceCase) -> str | None:
-    """Return what is wrong with `case`, or `None`."""
-    if not 1 <= len(case.pipelines) <= len(PIPELINES):
-        return f"{len(case.pipelines)} pipelines; there are 1 to {len(PIPELINES)}"
+def _step(form: dict[str, Any]) -> StepSpec:
+    window = None if form["window"] is None else WindowSpec(**form["window"])
+    return StepSpec(**{**form, "origins": tuple(form["origins"]), "window": window})
+
+
+def _problems(case: ConformanceCase) -> Iterator[str]:
+    """Yield what is wrong with a case; what comes later may fail if something was wrong before."""
+    if not case.sources:
+        yield "it has no source"
     if not 1 <= len(case.partitions) <= len(PARTITIONS):
-        return f"{len(case.partitions)} state partitions; there are 1 to {len(PARTITIONS)}"
+        yield f"{len(case.partitions)} state partitions; there are 1 to {len(PARTITIONS)}"
+    for what, value, allowed in _values(case):
+        if value not in allowed:
+            yield f"no {what} is called {value!r}"
+    nodes: set[int] = set()
+    for source in case.sources:
+        if source.id in nodes or not 0 <= source.id < FIRST_STEP:
+            yield f"a source's number is 0 to {FIRST_STEP - 1}, and its own, not {source.id}"
+        nodes.add(source.id)
+    for step in case.steps:
+        yield from _step_problems(case, step, nodes)
+        nodes.add(step.id)
+    if lost := {sink.origin for sink in case.sinks} - nodes:
+        yield f"a sink of node {min(lost)}, which there is not"
+    if case.form == "builder":
+        reached = {source.id: source.id for source in case.sources}
+        for source in case.sources:
+            reached |= {step.id: source.id for step in case.row(source.id)}
+            last = ([source.id] + [step.id for step in case.row(source.id)])[-1]
+            others = [one for one in reached if reached[one] == source.id and one != last]
+            if any(sink.origin in others for sink in case.sinks):
+                yield "in the builder's form a pipeline has its sinks at its end"
+        if set(reached) != nodes:
+            yield "in the builder's form steps stand in rows"
+    yield from _run_problems(case)
+
+
+def _values(case: ConformanceCase) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what is named in a case, the name, and what could be named there."""
+    for source in case.sources:
+        yield "decoder", source.decoder, DECODERS
+        yield "event time", source.event_time, (None, *EVENT_TIMES)
     for spec in case.partitions:
-        if (found := _partition_problem(spec)) is not None:
-            return found
-    for pipeline in case.pipelines:
-        if pipeline.decoder not in DECODERS:
-            return f"no decoder is called {pipeline.decoder!r}"
-        for sink in pipeline.sinks:
-            if sink not in ENCODERS:
-                return f"no encoder is called {sink!r}"
-    for _, _, step in case.steps():
-        if (found := _step_problem(step)) is not None:
-            return found
-    return _run_problem(case)
-
-
-def _partition_problem(spec: PartitionSpec) -> str | None:
-    if spec.shape not in ("single", "keyed", "u64"):
-        return f"no state partition is {spec.shape!r}"
-    if spec.builder not in BUILDERS:
-        return f"no builder is called {spec.builder!r}"
-    lists = U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS
-    if spec.keys is not None and spec.keys not in lists:
-        return f"no list of keys for a {spec.shape} partition is called {spec.keys!r}"
-    return None
-
-
-def _step_problem(step: StepSpec) -> str | None:
-    if step.operator not in STEPS:
-        return f"no computation is called {step.operator!r}"
-    if step.route not in ROUTES:
-        return f"no partition function is called {step.route!r}"
-    return None
-
-
-def _run_problem(case: ConformanceCase) -> str | None:
+        yield "shape", spec.shape, get_args(Shape)
+        yield "builder", spec.builder, BUILDERS
+        lists = U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS
+        yield f"list of keys for a {spec.shape} partition", spec.keys, (None, *lists)
+    for step in case.steps:
+        yield "operator", step.operator, (*STEPS, *AGGREGATIONS, *KEYS, *GRAPH)
+        yield "partition function", step.route, (None, *ROUTES)
+    for sink in case.sinks:
+        yield "encoder", sink.encoder, ENCODERS
     for entry in case.inputs:
-        if not 0 <= entry.pipeline < len(case.pipelines):
-            return f"a frame for pipeline {entry.pipeline} of {len(case.pipelines)}"
+        yield "record", entry.what, get_args(What)
+    yield "form", case.form, get_args(Form)
+    yield "isolation", case.isolation, ("isolated", "trusting")
+    yield "on_error", case.on_error, ("skip", "stop")
+
+
+def _step_problems(case: ConformanceCase, step: StepSpec, before: set[int]) -> Iterator[str]:
+    sides = 2 if step.operator == "merge" else 1
+    if len(step.origins) != sides or not before.issuperset(step.origins):
+        yield f"step {step.id} takes messages from {sides} of the nodes before it"
+    if step.id in before or step.id < FIRST_STEP:
+        yield f"a step's number is {FIRST_STEP} or more, and its own, not {step.id}"
+    if (step.window is not None) is not (step.operator in AGGREGATIONS):
+        yield f"step {step.id}: an aggregation has a window, nothing else has"
+    if step.operator in STATEFUL:
+        if not 0 <= step.partition < len(case.partitions):
+            yield f"state partition {step.partition} of {len(case.partitions)}"
+        if case.form == "pipelines" and not STATEFUL.has(step.operator, Trait.OF_STEP):
+            yield f"{step.operator!r} is a state computation of the builder's form"
+        if step.route is None:
+            yield f"step {step.id} has no partition function"
+    if case.form == "builder" and (step.operator in KEYS or step.operator in GRAPH):
+        yield f"the builder's form has no {step.operator!r}"
+
+
+def _run_problems(case: ConformanceCase) -> Iterator[str]:
+    for entry in case.inputs:
+        if entry.source not in [source.id for source in case.sources] and entry.what != "tick":
+            yield f"a record of source {entry.source}, which there is not"
+        if type(entry.at) is not int or entry.at < 0:
+            yield f"an arrival time is an int of 0 or more, not {entry.at!r}"
     if any(size < 1 for size in case.batches or ()):
-        return "a batch of less than 1"
+        yield "a batch of less than 1"
     if case.number is not None and case.number < 1:
-        return f"{case.number} partitions"
-    if case.isolation not in ("isolated", "trusting"):
-        return f"no isolation is {case.isolation!r}"
-    if case.on_error not in ("skip", "stop"):
-        return f"no on_error is {case.on_error!r}"
-    if type(case.small) is not bool:
-        return f"small is true or false, not {case.small!r}"
-    return None
+        yield f"{case.number} partitions"
+    for name in ("ended", "codec", "small"):
+        if type(getattr(case, name)) is not bool:
+            yield f"{name} is true or false, not {getattr(case, name)!r}"

@@ -7,249 +7,472 @@ next job begins with the simplest case that still fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
-from typing import Any, TypeAlias, TypeVar
+from itertools import accumulate, combinations, pairwise
+from typing import Any, Final, TypeAlias, TypeVar
 
+from wallaroo.times import event_time_from
 from wallaroo_conformance.cases.case import (
     ConformanceCase,
     Input,
     PartitionSpec,
-    PipelineSpec,
+    SinkSpec,
+    SourceSpec,
     StepSpec,
+    WindowSpec,
+    fitting,
 )
+from wallaroo_conformance.cases.graph import moves, without_source, without_steps
 from wallaroo_conformance.cases.operators import (
+    AGGREGATIONS,
     BUILDERS,
     COMPUTATIONS,
     DECODERS,
     ENCODERS,
+    GRAPH,
     KEY_LISTS,
+    KEYS,
     MULTI_COMPUTATIONS,
     ROUTES,
     STATE_COMPUTATIONS,
     STATE_MULTI_COMPUTATIONS,
+    STATEFUL,
+    STEPS,
     U64_KEY_LISTS,
+    Table,
+    Trait,
 )
+from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN, MARKS
+from wallaroo_conformance.cases.operators.triples import own_moment, own_time
 from wallaroo_conformance.cases.payloads import PAYLOADS
 
 T = TypeVar("T")
 
 Size: TypeAlias = tuple[int, ...]
 
+_LATER: Final = 840
+"""Nanoseconds: a whole number of all the ranges and slides that cases have."""
+_MOST_PARTS = 12  # records of which pairs are tried
+_PARTS = 3  # of a triple
+
 
 def reductions(case: ConformanceCase) -> list[ConformanceCase]:
     """Return every case that is one step simpler, simplest first, without repetitions."""
     own = size(case)
-    found = {reduced: size(reduced) for reduced in _reductions(case)}
-    return sorted([one for one in found if found[one] < own], key=lambda one: found[one])
+    found = {reduced: size(reduced) for reduced in map(_fitted, _reductions(case))}
+    return sorted(
+        [one for one in found if found[one] < own and _names_are_unique(one)],
+        key=lambda one: found[one],
+    )
 
 
 def projections(case: ConformanceCase) -> list[ConformanceCase]:
-    """Return small parts of a case, simplest first: a pipeline, two steps, two frames at most.
+    """Return small parts of a case, simplest first.
 
-    Most failures need no more, so one job with all of them saves many jobs with a step each.
+    They have two records at most, and if the case is not timed, a pipeline and two steps. Most
+    failures need no more, so one job with all of them saves many jobs with a step each.
     """
     found: dict[ConformanceCase, None] = {}
-    for index, pipeline in enumerate(case.pipelines):
-        inputs = [replace(entry, pipeline=0) for entry in case.inputs if entry.pipeline == index]
-        steps = list(pipeline.steps)
-        chosen = [(), *[(step,) for step in steps], *combinations(steps, 2)]
-        frames = [*[(entry,) for entry in inputs], *pairwise(inputs)]
-        for some_steps in chosen:
-            for some_frames in frames:
-                part = replace(
-                    case,
-                    pipelines=(replace(pipeline, steps=some_steps),),
-                    inputs=some_frames,
-                    batches=None,
-                )
-                found[part] = None
-                if case.batches is not None and len(some_frames) > 1:
-                    found[replace(part, batches=(1,))] = None
+    for part in [case] if case.timed else _rows(case):
+        records = part.inputs[:_MOST_PARTS] if case.timed else part.inputs
+        pairs = combinations(records, 2) if case.timed else pairwise(records)
+        for inputs in (*[(entry,) for entry in records], *pairs):
+            one = replace(part, inputs=inputs, batches=None)
+            found[one] = None
+            if case.batches is not None and len(inputs) > 1:
+                found[replace(one, batches=(1,))] = None
     return sorted(found, key=size)
 
 
 def size(case: ConformanceCase) -> Size:
     """Return how complicated a case is; compares as tuples do."""
-    steps = [step for _, _, step in case.steps()]
     return (
-        # A person must read every frame, step, pipeline and sink; how the case is run counts less.
-        3 * len(case.inputs)
-        + 2 * len(steps)
-        + 4 * len(case.pipelines)
-        + sum(abs(len(pipeline.sinks) - 1) for pipeline in case.pipelines)
+        # A person must read every record, step, source and sink; how the case is run counts less.
+        3 * case.messages
+        + 2 * (len(case.inputs) - case.messages)
+        + 2 * len(case.steps)
+        + 2 * sum([step.operator == "merge" for step in case.steps])  # as much as a step behind it
+        + 3 * len(case.sources)
+        + (len(case.sinks) or 2)
+        + (case.ended is not case.timed)
+        + case.timed
+        + (case.form != "builder")
+        + case.codec
+        + any(spec.expire_after is not None for spec in case.partitions)
         + (case.batches is not None)
         + (case.number is not None)
         + (case.on_error != "skip")
-        + case.small,
+        + 2 * any(_exits(entry) for entry in case.inputs)
+        + case.small
+        + (case.inputs != _never_back(case.inputs)),
         len(case.batches or ()) + len(case.partitions),
-        sum(_rank(step) for step in steps)
-        + sum(_OPERATOR_RANK[pipeline.decoder] for pipeline in case.pipelines)
-        + sum(_OPERATOR_RANK[sink] for pipeline in case.pipelines for sink in pipeline.sinks)
-        + sum(_partition_rank(spec) for spec in case.partitions),
-        sum(_PAYLOAD_RANK.get(entry.payload, len(PAYLOADS)) for entry in case.inputs),
-        sum(entry.connection for entry in case.inputs) + (case.number or 0),
-        sum(step.partition for step in steps),
+        sum(map(_step_size, case.steps))
+        + sum(map(_source_size, case.sources))
+        + sum([_RANK[sink.encoder] for sink in case.sinks])
+        + sum(map(_partition_size, case.partitions)),
+        sum(map(_payload_size, case.inputs)),
+        sum(map(_numbers, case.inputs)) + (case.number or 0),
+        sum([entry.source + entry.connection for entry in case.inputs])
+        + sum([source.id for source in case.sources])
+        + sum([step.id + sum(step.origins) + step.partition for step in case.steps])
+        + sum([spec.expire_after or 0 for spec in case.partitions]),
     )
+
+
+def _fitted(case: ConformanceCase) -> ConformanceCase:
+    """Return the case with records that its sources can give."""
+    inputs = tuple([fitting(entry, case.sources) for entry in case.inputs])
+    return case if inputs == case.inputs else replace(case, inputs=inputs)
+
+
+def _names_are_unique(case: ConformanceCase) -> bool:
+    """Whether each step can have a name of its own, which graphs want (graph-5)."""
+    if case.form == "builder":
+        return True
+    names = [step.operator for step in case.steps if step.operator in STEPS]
+    fixed = [name for name in names if not STEPS.has(name, Trait.OF_STEP)]
+    return len(set(fixed)) == len(fixed)
+
+
+def _rows(case: ConformanceCase) -> Iterator[ConformanceCase]:
+    """Yield each pipeline of the builder's form alone, with two of its steps at most."""
+    for source in case.sources:
+        alone = case
+        for other in case.sources:
+            if other != source:
+                alone = without_source(alone, other.id)
+        steps = alone.steps
+        for kept in ((), *[(step,) for step in steps], *combinations(steps, 2)):
+            gone = {step.id: step.origins[0] for step in steps if step not in kept}
+            yield without_steps(alone, gone)
 
 
 def _reductions(case: ConformanceCase) -> Iterator[ConformanceCase]:
     yield from _without_inputs(case)
-    yield from _without_pipelines(case)
-    for index, pipeline in enumerate(case.pipelines):
-        for simpler in _pipelines(pipeline):
-            yield replace(case, pipelines=_put(case.pipelines, index, simpler))
+    yield from moves(case)
+    for index, step in enumerate(case.steps):
+        for simpler in _steps(case, step):
+            yield replace(case, steps=_put(case.steps, index, simpler))
+    for number, source in enumerate(case.sources):
+        for simple in _sources(source):
+            yield replace(case, sources=_put(case.sources, number, simple))
+        if source.event_time == own_moment.__name__:
+            yield _with_numbers(case, source)
+    yield from _sinks(case)
     yield from _partitions(case)
-    yield from _inputs(case)
+    triples = {one.id for one in case.sources if DECODERS.has(one.decoder, Trait.OF_TRIPLES)}
+    for index, entry in enumerate(case.inputs):
+        payloads = _triples(entry) if entry.source in triples else _payloads(entry)
+        plainer = [replace(entry, payload=payload) for payload in payloads]
+        for one in (*plainer, *_entries(entry, case.sources[0].id)):
+            yield replace(case, inputs=_put(case.inputs, index, one))
+    yield from _times(case)
     yield from _runs(case)
 
 
 def _without_inputs(case: ConformanceCase) -> Iterator[ConformanceCase]:
-    count = len(case.inputs)
-    length = count
+    count = length = len(case.inputs)
     while length:
         for start in range(0, count, length):
             left = case.inputs[:start] + case.inputs[start + length :]
             yield replace(case, inputs=left)
-            # Without this frame, later batch boundaries move: also try them at their old places.
+            # Without this record, later batch boundaries move: also try them at their old places.
             if case.batches is not None and length == 1:
                 yield replace(case, inputs=left, batches=_batches_without(case.batches, start))
         length //= 2
 
 
 def _batches_without(batches: tuple[int, ...], position: int) -> tuple[int, ...] | None:
-    end = 0
-    for index, batch in enumerate(batches):
-        end += batch
+    for index, end in enumerate(accumulate(batches)):
         if position < end:
-            smaller = (*batches[:index], batch - 1, *batches[index + 1 :])
-            return tuple(one for one in smaller if one) or None
+            smaller = _put(batches, index, batches[index] - 1)
+            return tuple([one for one in smaller if one]) or None
     return batches
 
 
-def _without_pipelines(case: ConformanceCase) -> Iterator[ConformanceCase]:
-    if len(case.pipelines) == 1:
+def _steps(case: ConformanceCase, step: StepSpec) -> Iterator[StepSpec]:
+    if step.operator == "merge":
         return
-    for gone in range(len(case.pipelines)):
-        left = tuple(
-            replace(entry, pipeline=entry.pipeline - (entry.pipeline > gone))
-            for entry in case.inputs
-            if entry.pipeline != gone
-        )
-        yield replace(case, pipelines=_without(case.pipelines, gone), inputs=left)
-
-
-def _pipelines(pipeline: PipelineSpec) -> Iterator[PipelineSpec]:
-    for index in range(len(pipeline.steps)):
-        yield replace(pipeline, steps=_without(pipeline.steps, index))
-    if len(pipeline.steps) > 1:
-        half = len(pipeline.steps) // 2
-        yield replace(pipeline, steps=pipeline.steps[:half])
-        yield replace(pipeline, steps=pipeline.steps[half:])
-    for index, step in enumerate(pipeline.steps):
-        for simpler in _steps(step):
-            yield replace(pipeline, steps=_put(pipeline.steps, index, simpler))
-    for index in range(len(pipeline.sinks)):
-        yield replace(pipeline, sinks=_without(pipeline.sinks, index))
-    if not pipeline.sinks:
-        yield replace(pipeline, sinks=("line",))
-    for index, sink in enumerate(pipeline.sinks):
-        for simpler_sink in _simpler(tuple(ENCODERS), sink):
-            yield replace(pipeline, sinks=_put(pipeline.sinks, index, simpler_sink))
-    # All of them: one decoder's messages are seldom halfway to another's.
-    for decoder in tuple(DECODERS)[: tuple(DECODERS).index(pipeline.decoder)]:
-        yield replace(pipeline, decoder=decoder)
-
-
-def _steps(step: StepSpec) -> Iterator[StepSpec]:
-    for operators in _KINDS:
-        for operator in _simpler(operators, step.operator) or operators[:1]:
-            yield replace(step, operator=operator)
+    for name in _operators(step.operator):
+        if case.form == "builder" or name not in STATEFUL or STEPS.has(name, Trait.OF_STEP):
+            route = step.route or StepSpec.route
+            yield replace(step, operator=name, route=route, window=None)
     if step.parallel:
         yield replace(step, parallel=False)
-    for route in _simpler(tuple(ROUTES), step.route):
-        yield replace(step, route=route)
-    if step.partition:
-        yield replace(step, partition=0)
+    if step.route is not None:
+        for route in _simpler(tuple(ROUTES), step.route):
+            yield replace(step, route=route)
+    if step.window is not None:
+        yield replace(step, route=None)
+        for name in _simpler(tuple(AGGREGATIONS), step.operator):
+            yield replace(step, operator=name)
+        for window in _windows(step.window):
+            yield replace(step, window=window)
+
+
+def _operators(name: str) -> Iterator[str]:
+    """Yield simpler operators, for messages of the same form."""
+    for kind in _KINDS[name not in STEPS or STEPS.has(name, Trait.OF_TRIPLES)]:
+        yield from _simpler(kind, name) or kind[:1]
+    if name in KEYS:
+        yield next(iter(KEYS))
+
+
+def _windows(window: WindowSpec) -> Iterator[WindowSpec]:
+    for name in ("slide", "delay", "late", "timeout"):
+        plain: dict[str, Any] = {name: getattr(_RANGE, name)}
+        yield replace(window, **plain)
+    if window.slide is not None:
+        yield replace(window, size=window.slide, slide=None)
+    if window.kind == "count":
+        if window.size > 1:
+            yield replace(window, size=window.size - 1)
+        yield _RANGE
+    if window.kind == "session":
+        yield replace(window, kind="range")
+
+
+def _sources(source: SourceSpec) -> Iterator[SourceSpec]:
+    # All decoders: one decoder's messages are seldom halfway to another's.
+    for decoder in tuple(DECODERS)[: _RANK[source.decoder]]:
+        yield replace(source, decoder=decoder)
+    yield replace(source, event_time=None)
+    if source.event_time is not None:
+        yield replace(source, event_time=own_time.__name__)
+    yield replace(source, idle_after=None)
+    yield replace(source, generator=False)
+
+
+def _with_numbers(case: ConformanceCase, source: SourceSpec) -> ConformanceCase:
+    """Return the case with the same event times of one source, as numbers instead of moments."""
+    inputs = []
+    for entry in case.inputs:
+        time = time_of(entry) if entry.source == source.id else None
+        moment = None if time is None else event_time_from(own_moment(["", time]))
+        inputs.append(entry if moment is None else with_time(entry, moment))
+    numbered = replace(source, event_time=own_time.__name__)
+    sources = _put(case.sources, case.sources.index(source), numbered)
+    return replace(case, sources=sources, inputs=tuple(inputs))
+
+
+def _sinks(case: ConformanceCase) -> Iterator[ConformanceCase]:
+    if not case.sinks:
+        last = case.steps[-1].id if case.steps else case.sources[-1].id
+        yield replace(case, sinks=(SinkSpec(last),))
+    for index, sink in enumerate(case.sinks):
+        yield replace(case, sinks=_without(case.sinks, index))
+        for encoder in _simpler(tuple(ENCODERS), sink.encoder):
+            yield replace(case, sinks=_put(case.sinks, index, replace(sink, encoder=encoder)))
 
 
 def _partitions(case: ConformanceCase) -> Iterator[ConformanceCase]:
     for index, spec in enumerate(case.partitions):
         if len(case.partitions) > 1:
-            yield replace(case, partitions=_without(case.partitions, index))
+            steps = [
+                replace(step, partition=max(step.partition - (step.partition >= index), 0))
+                for step in case.steps
+            ]
+            left = _without(case.partitions, index)
+            yield replace(case, partitions=left, steps=tuple(steps))
         simpler = [replace(spec, builder=name) for name in _simpler(tuple(BUILDERS), spec.builder)]
         if spec.keys is not None:
             simpler.append(replace(spec, keys=None))
             lists = tuple(U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS)
             simpler += [replace(spec, keys=keys) for keys in lists[: lists.index(spec.keys)]]
-        if spec.shape != "single":
-            simpler.append(replace(spec, shape="single", keys=None))
-        if spec.shape == "u64":
-            simpler.append(replace(spec, shape="keyed", keys=None))
+        shapes = tuple(_SHAPE_RANK)[: tuple(_SHAPE_RANK).index(spec.shape)]
+        simpler += [replace(spec, shape=shape, keys=None) for shape in shapes]
+        simpler.append(replace(spec, expire_after=None))
         for one in simpler:
             yield replace(case, partitions=_put(case.partitions, index, one))
 
 
-def _inputs(case: ConformanceCase) -> Iterator[ConformanceCase]:
-    for index, entry in enumerate(case.inputs):
-        plain = [Input(entry.pipeline, payload, entry.connection) for payload in PAYLOADS[:3]]
-        halves = [entry.payload[: len(entry.payload) // 2], entry.payload[:-1], entry.payload[1:]]
-        marks = [mark for mark in (b"x", b"y", b"z") if mark in entry.payload]
-        shorter = [replace(entry, payload=payload) for payload in (*marks, *halves)]
-        for one in (*plain, *shorter, replace(entry, connection=0)):
-            yield replace(case, inputs=_put(case.inputs, index, one))
-        if entry.pipeline:
-            yield replace(case, inputs=_put(case.inputs, index, replace(entry, pipeline=0)))
+def _payloads(entry: Input) -> Iterator[bytes]:
+    payload = entry.payload
+    yield from PAYLOADS[:3]
+    yield from [mark for mark in (b"x", b"y", b"z") if mark in payload]
+    yield from (payload[: len(payload) // 2], payload[:-1], payload[1:])
+
+
+def _triples(entry: Input) -> Iterator[bytes]:
+    parts = entry.payload.decode("latin-1").split(" ")
+    if len(parts) != _PARTS:
+        yield b"a 1 m"
+        return
+    letter, time, text = parts
+    shorter = [text[-length:] for length in (1, 2) if len(text) > length]
+    earlier = [str(int(time) - 10)] if time.isdigit() and int(time) > 9 else []
+    for simpler in (
+        *(("a", time, text), (letter, "1", text)),  # 0 is a special time
+        *((letter, time, "m"), (letter, time, "x")),
+        *[(letter, time, one) for one in shorter],
+        *[(letter, one, text) for one in earlier],
+    ):
+        yield " ".join(simpler).encode("latin-1")
+
+
+def _entries(entry: Input, first: int) -> Iterator[Input]:
+    if entry.what != "tick":
+        yield Input(at=entry.at, what="tick")
+        yield replace(entry, source=first)
+    if entry.what == "failed":
+        yield replace(entry, what="end")
+    if entry.what == "exited":
+        yield replace(entry, what="failed")
+    if entry.what != "frame":
+        yield replace(entry, payload=b"")
+    yield replace(entry, at=0)
+    yield replace(entry, connection=0)
+
+
+def _times(case: ConformanceCase) -> Iterator[ConformanceCase]:
+    """Move all arrival times to the one before, or the whole log to the beginning."""
+    earliest = min([entry.at for entry in case.inputs], default=0)
+    yield _with_arrivals(case, [entry.at - earliest for entry in case.inputs])
+    yield _with_arrivals(case, [0 for _ in case.inputs])
+    yield replace(case, inputs=_never_back(case.inputs))
+    # All times as early as they can be, the same in all windows.
+    times = [time_of(entry) for entry in case.inputs]
+    known = [time for time in times if time is not None]
+    gone = min([*known, *[one.at for one in case.inputs]], default=0) // _LATER * _LATER
+    moved = [
+        with_time(replace(entry, at=entry.at - gone), (time or 0) - gone)
+        for entry, time in zip(case.inputs, times, strict=True)
+    ]
+    yield replace(case, inputs=tuple(moved))
+
+
+def _with_arrivals(case: ConformanceCase, times: Sequence[int]) -> ConformanceCase:
+    pairs = zip(case.inputs, times, strict=True)
+    return replace(case, inputs=tuple([replace(entry, at=at) for entry, at in pairs]))
 
 
 def _runs(case: ConformanceCase) -> Iterator[ConformanceCase]:
+    plain = ConformanceCase()
+    for name in ("form", "codec", "batches", "number", "on_error", "small"):
+        changed: dict[str, Any] = {name: getattr(plain, name)}
+        graph = any(step.operator in (*GRAPH, *KEYS) for step in case.steps)
+        if name != "form" or not (graph or case.plain_row is None):
+            yield replace(case, **changed)
+    yield replace(case, ended=not case.ended)
+    if any(_exits(entry) for entry in case.inputs):  # a stop is plainer
+        kept = [entry.payload.replace(ENDS_THE_RUN.encode(), b"") for entry in case.inputs]
+        pairs = zip(case.inputs, kept, strict=True)
+        inputs = tuple([replace(entry, payload=payload) for entry, payload in pairs])
+        yield replace(case, on_error="stop", inputs=inputs)
     if case.batches is not None:
-        yield replace(case, batches=None)
         yield replace(case, batches=(1,))
         for index in range(len(case.batches)):
             yield replace(case, batches=_without(case.batches, index) or None)
     if case.number is not None:
-        yield replace(case, number=None)
         yield replace(case, number=2)
-    if case.on_error != "skip":
-        yield replace(case, on_error="skip")
-    if case.small:
-        yield replace(case, small=False)
 
 
-_KINDS = (
-    tuple(COMPUTATIONS),
-    tuple(MULTI_COMPUTATIONS),
-    tuple(STATE_COMPUTATIONS),
-    tuple(STATE_MULTI_COMPUTATIONS),
-)
-_OPERATOR_RANK = {
-    name: rank for table in (*_KINDS, DECODERS, ENCODERS) for rank, name in enumerate(table)
+def time_of(entry: Input) -> int | None:
+    """Return the event time in a triple, if there is one."""
+    parts = entry.payload.decode("latin-1").split(" ")
+    has_time = entry.what == "frame" and len(parts) == _PARTS and parts[1].isdigit()
+    return int(parts[1]) if has_time else None
+
+
+def with_time(entry: Input, time: int) -> Input:
+    """Return a triple with another event time, if there is one."""
+    if time_of(entry) is None:
+        return entry
+    letter, _, text = entry.payload.decode("latin-1").split(" ")
+    return replace(entry, payload=f"{letter} {time} {text}".encode("latin-1"))
+
+
+def _never_back(entries: tuple[Input, ...]) -> tuple[Input, ...]:
+    """Return the records with the arrival times that count, which do not decrease (time-1)."""
+    times = accumulate([entry.at for entry in entries], max)
+    pairs = zip(entries, times, strict=True)
+    return tuple([one if one.at == at else replace(one, at=at) for one, at in pairs])
+
+
+def _exits(entry: Input) -> bool:
+    return ENDS_THE_RUN.encode() in entry.payload
+
+
+_RANGE = WindowSpec()
+
+
+def _kinds(*, triples: bool) -> tuple[tuple[str, ...], ...]:
+    tables = (COMPUTATIONS, MULTI_COMPUTATIONS, STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
+    return tuple([table.choices("any", triples=triples) for table in tables])
+
+
+def _ranks(*tables: Table) -> dict[str, int]:
+    return {name: rank for table in tables for rank, name in enumerate(table)}
+
+
+_KINDS = {triples: _kinds(triples=triples) for triples in (False, True)}
+_STEP_RANK = {
+    **{
+        name: 20 * kind + rank
+        for kinds in _KINDS.values()
+        for kind, names in enumerate(kinds)
+        for rank, name in enumerate(names)
+    },
+    **{name: 2 + rank for rank, name in enumerate((*KEYS, *GRAPH))},
+    **{name: 40 + rank for rank, name in enumerate(AGGREGATIONS)},
 }
-_KIND_RANK = {name: 20 * rank for rank, kind in enumerate(_KINDS) for name in kind}
-_ROUTE_RANK = {name: rank for rank, name in enumerate(ROUTES)}
-_BUILDER_RANK = {name: rank for rank, name in enumerate(BUILDERS)}
+_RANK = _ranks(DECODERS, ENCODERS)
+_ROUTE_RANK: dict[Any, int] = {None: 0, **_ranks(ROUTES)}
+_BUILDER_RANK = _ranks(BUILDERS)
 _KEYS_RANK = {name: 3 + rank for rank, name in enumerate((*KEY_LISTS, *U64_KEY_LISTS))}
-_SHAPE_RANK = {"single": 0, "keyed": 5, "u64": 10}
+_SHAPE_RANK: Final[dict[Any, int]] = {"single": 0, "keyed": 5, "u64": 10}
+_WINDOW_RANK = {"range": 0, "session": 2, "count": 4}
 _PAYLOAD_RANK = {payload: rank for rank, payload in enumerate(PAYLOADS)}
 
 
-def _rank(step: StepSpec) -> int:
+def _step_size(step: StepSpec) -> int:
+    window = step.window
+    of_window = (
+        0
+        if window is None
+        else _WINDOW_RANK[window.kind]
+        + (window.slide is not None)
+        + (window.delay > 0)
+        + (window.late != "dead-letter")
+        + (window.timeout is not None)
+    )
+    return _STEP_RANK[step.operator] + _ROUTE_RANK[step.route] + step.parallel + of_window
+
+
+def _source_size(source: SourceSpec) -> int:
     return (
-        _KIND_RANK[step.operator]
-        + _OPERATOR_RANK[step.operator]
-        + _ROUTE_RANK[step.route]
-        + step.parallel
+        _RANK[source.decoder]
+        + 2 * (source.event_time not in (None, own_time.__name__))
+        + (source.event_time is not None)
+        + (source.idle_after is not None)
+        + source.generator
     )
 
 
-def _partition_rank(spec: PartitionSpec) -> int:
+def _partition_size(spec: PartitionSpec) -> int:
     keys = 0 if spec.keys is None else _KEYS_RANK[spec.keys]
     return _SHAPE_RANK[spec.shape] + _BUILDER_RANK[spec.builder] + keys
 
 
-def _simpler(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+def _payload_size(entry: Input) -> int:
+    if entry.payload in _PAYLOAD_RANK:
+        return _PAYLOAD_RANK[entry.payload]
+    text = entry.payload.decode("latin-1").split(" ")[-1]
+    return len(PAYLOADS) + len(entry.payload) + sum(map(text.count, MARKS))
+
+
+def _numbers(entry: Input) -> int:
+    time = time_of(entry)
+    if time is None:
+        return entry.at
+    digits = "".join(
+        [one for one in entry.payload.decode("latin-1").split(" ")[2] if one.isdigit()]
+    )
+    return entry.at + time + 2 * (time == 0) + int(digits or 0) + (entry.payload[:1] != b"a")
+
+
+def _simpler(names: Sequence[str], name: str) -> tuple[str, ...]:
     """Return the names that stand before `name`: a few of them, the plainest among them."""
     if name not in names:
         return ()
@@ -261,5 +484,5 @@ def _without(items: tuple[T, ...], index: int) -> tuple[T, ...]:
     return items[:index] + items[index + 1 :]
 
 
-def _put(items: tuple[T, ...], index: int, item: Any) -> tuple[T, ...]:
+def _put(items: tuple[T, ...], index: int, item: T) -> tuple[T, ...]:
     return (*items[:index], item, *items[index + 1 :])

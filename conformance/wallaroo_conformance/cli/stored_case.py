@@ -13,7 +13,7 @@ from pathlib import Path
 from wallaroo.engine import Engine
 from wallaroo.errors import UsageError
 from wallaroo_conformance.cases.counterexamples import Counterexample, read_counterexample
-from wallaroo_conformance.cases.either import module_text
+from wallaroo_conformance.cases.readable import module_text
 from wallaroo_conformance.cases.reading import BadCaseError
 from wallaroo_conformance.cli.engines import chosen_engines
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT

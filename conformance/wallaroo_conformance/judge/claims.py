@@ -14,12 +14,7 @@ from typing import Any
 from wallaroo.engine import Capabilities
 from wallaroo.trace import Trace, lineage_order
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.cases.operators import STATEFUL
-from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
-from wallaroo_conformance.cases.timed.building import origins
-from wallaroo_conformance.cases.timed.case import TimedCase
-from wallaroo_conformance.cases.timed.operators import STATEFUL as TIMED_STATEFUL
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.law import Law
@@ -46,13 +41,13 @@ class Claims:
 
     capabilities: Capabilities
 
-    def adapted(self, case: AnyCase) -> AnyCase:
+    def adapted(self, case: ConformanceCase) -> ConformanceCase:
         """Return the case without a stop, if the engine has none."""
         if self.capabilities.stop == "none" and case.on_error == "stop":
             return replace(case, on_error="skip")
         return case
 
-    def beyond(self, case: AnyCase, trace: Trace, facts: Facts) -> str | None:
+    def beyond(self, case: ConformanceCase, trace: Trace, facts: Facts) -> str | None:
         """Return why what a case does depends on more than the engine claims, or `None`."""
         can = self.capabilities
         if can.stop == "none" and trace.ended is not None:
@@ -130,45 +125,41 @@ class Claims:
         return trace
 
 
-def _meets_others(case: AnyCase) -> bool:
+def _meets_others(case: ConformanceCase) -> bool:
     """Whether messages that have met different entities meet one entity, or may.
 
     If all that come to a state partition have met the same single entities, in one order, theirs is
     still known there.
     """
-    if isinstance(case, TimedCase):
-        return _timed_meets_others(case)
+    if case.timed:
+        return _may_meet_others(case)
     met_before: dict[int, tuple[int, ...]] = {}  # by state partition: those on the way to it
-    for pipeline in case.pipelines:
+    for source in case.sources:
         met: tuple[int, ...] = ()
         scattered = False
-        for step in pipeline.steps:
+        for step in case.row(source.id):
             if step.operator in STATEFUL:
-                partition = case.partition_of(step)
-                if scattered or met_before.setdefault(partition, met) != met:
+                if scattered or met_before.setdefault(step.partition, met) != met:
                     return True
-                scattered = case.partitions[partition].shape != "single"
-                met = (*met, partition)
+                scattered = case.partitions[step.partition].shape != "single"
+                met = (*met, step.partition)
     return False
 
 
-def _timed_meets_others(case: TimedCase) -> bool:
-    behind = [False] * len(case.sources)
-    for number, step in enumerate(case.steps):
-        meets = step.operator in TIMED_STATEFUL or step.operator in AGGREGATIONS
-        met = any(behind[origin] for origin in origins(case, number))
-        if meets and met:
+def _may_meet_others(case: ConformanceCase) -> bool:
+    """Whether a state or a window stands behind another."""
+    behind: set[int] = set()  # nodes whose messages have met something
+    for step in case.steps:
+        met = not behind.isdisjoint(step.origins)
+        if met and case.meets_state(step):
             return True
-        behind.append(meets or met)
+        if met or case.meets_state(step):
+            behind.add(step.id)
     return False
 
 
-def _has_windows(case: AnyCase) -> bool:
-    if isinstance(case, ConformanceCase):
-        return False
-    return any(
-        step.operator in AGGREGATIONS or step.operator in TIMED_STATEFUL for step in case.steps
-    )
+def _has_windows(case: ConformanceCase) -> bool:
+    return case.timed and any(case.meets_state(step) for step in case.steps)
 
 
 def _unordered(trace: Trace) -> Trace:

@@ -13,8 +13,8 @@ from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation
-from wallaroo_conformance.cases.either import AnyCase, size
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reducing import size
 from wallaroo_conformance.judge.fact import Fact, Facts
 
 Pair: TypeAlias = tuple[Fact, Fact]
@@ -103,15 +103,15 @@ class PairsMet:
     def __init__(self) -> None:
         self.count: Counter[Pair] = Counter()
         """Cases that have met a pair."""
-        self.smallest: dict[Pair, AnyCase] = {}
+        self.smallest: dict[Pair, ConformanceCase] = {}
         """The smallest case that has met a pair."""
-        self.latest: dict[Pair, AnyCase] = {}
+        self.latest: dict[Pair, ConformanceCase] = {}
         """The last case that has met a pair."""
         self.of: dict[Fact, list[Pair]] = {}
         """For each fact, the pairs in which it has been met."""
         self._sizes: dict[Pair, tuple[int, ...]] = {}
 
-    def add(self, case: AnyCase, facts: Facts) -> tuple[list[Pair], list[Pair]]:
+    def add(self, case: ConformanceCase, facts: Facts) -> tuple[list[Pair], list[Pair]]:
         """Note a case; return its pairs, and those of them that are new."""
         pairs = list(combinations(sorted(facts, key=_ORDER.__getitem__), 2))
         self.count.update(pairs)
@@ -143,13 +143,13 @@ class Coverage:
         self._drawn: list[int] = []  # the numbers of the cases drawn by chance
         self._own: dict[tuple[Kind, Pair], int] = {}  # pairs of one such case alone, and which
 
-    def add(self, case: AnyCase, facts: Facts, origin: Origin) -> list[Pair]:
+    def add(self, case: ConformanceCase, facts: Facts, origin: Origin) -> list[Pair]:
         """Note a case that the engine has answered, and how it was chosen.
 
         Returns:
             The pairs that it is the first of its kind to meet.
         """
-        kind = (isinstance(case, TimedCase), case.isolation)
+        kind = (case.timed, case.isolation)
         pairs, new = self.kinds.setdefault(kind, PairsMet()).add(case, facts)
         number = len(self._new)
         self._new.append(len(new))
@@ -162,7 +162,7 @@ class Coverage:
             self._own.update(((kind, pair), number) for pair in new)
         return new
 
-    def rarest(self) -> list[AnyCase]:
+    def rarest(self) -> list[ConformanceCase]:
         """Return the smallest case of each pair, those of the rarest pairs first."""
         known = [
             (met.count[pair], case)

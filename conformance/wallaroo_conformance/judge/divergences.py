@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
-from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.fact import Facts
 
 
@@ -28,7 +28,7 @@ class Divergence:
     engine: str
     reason: str
     until: date
-    applies: Callable[[AnyCase, Facts], bool]
+    applies: Callable[[ConformanceCase, Facts], bool]
 
 
 DIVERGENCES: tuple[Divergence, ...] = ()
@@ -38,7 +38,7 @@ DIVERGENCES: tuple[Divergence, ...] = ()
 def known(
     divergences: tuple[Divergence, ...],
     engine: str,
-    case: AnyCase,
+    case: ConformanceCase,
     facts: Facts,
     today: date,
 ) -> str | None:

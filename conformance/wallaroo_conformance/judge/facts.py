@@ -8,7 +8,7 @@ from typing import Any
 
 from wallaroo.keys import BadKeyError, encode_key, is_u64
 from wallaroo.trace import DeadLetter, Reason
-from wallaroo_conformance.cases.case import PARTITIONS, PIPELINES, ConformanceCase, StepSpec
+from wallaroo_conformance.cases.case import PARTITIONS, SOURCES, ConformanceCase, StepSpec
 from wallaroo_conformance.cases.operators import (
     BUILDERS,
     ENCODERS,
@@ -50,7 +50,7 @@ def facts_of(observation: Observation) -> Facts:
         facts.add(ENDS[trace.ended.kind])
     if trace.entities:
         facts.add(Fact.ENTITIES)
-        if len({entry.pipeline for entry in case.inputs}) > 1:
+        if len({entry.source for entry in case.inputs}) > 1:
             facts.add(Fact.STATE_BESIDE_OTHERS)
     if any(entity.number for entity in trace.entities):
         facts.add(Fact.OTHER_PARTITION)
@@ -68,8 +68,8 @@ def _run_facts(case: ConformanceCase, facts: set[Fact]) -> None:
         facts.add(Fact.SEVERAL_MESSAGES)
         if case.batches is not None and case.batches[0] < len(case.inputs):
             facts.add(Fact.SEVERAL_BATCHES)
-        stateful = any(step.operator in STATEFUL for _, _, step in case.steps())
-        if not stateful and len({(one.pipeline, one.payload) for one in case.inputs}) < len(
+        stateful = any(True for _ in case.stateful())
+        if not stateful and len({(one.source, one.payload) for one in case.inputs}) < len(
             case.inputs
         ):
             facts.add(Fact.DECODED_AGAIN)
@@ -165,7 +165,7 @@ def _build(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
 def _route(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
     if call.result == "raised":
         facts.add(Fact.ROUTE_RAISED)
-    if call.mutable and ROUTES.has(_step(case, call).route, Trait.ALTERS_MESSAGE):
+    if call.mutable and ROUTES.has(str(_step(case, call).route), Trait.ALTERS_MESSAGE):
         facts.add(Fact.ROUTE_ALTERS)
 
 
@@ -174,7 +174,7 @@ def _encode(case: ConformanceCase, call: Call, facts: set[Fact]) -> None:
         facts.add(Fact.ENCODER_FILTERS)
     elif call.result == "falsy":
         facts.add(Fact.ENCODER_GIVES_FALSY)
-    sinks = case.pipelines[PIPELINES.index(call.place)].sinks
+    sinks = case.encoders(call.place)
     if sinks[call.position] not in _PLAIN_ENCODERS:
         facts.add(Fact.ENCODER_UNUSUAL)
     if ENCODERS.has(sinks[call.position], Trait.ANNOTATED):
@@ -195,7 +195,7 @@ _CALL_FACTS = {
 
 
 def _step(case: ConformanceCase, call: Call) -> StepSpec:
-    return case.pipelines[PIPELINES.index(call.place)].steps[call.position]
+    return case.step_at(call.place, call.position)
 
 
 def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
@@ -213,7 +213,7 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
         step = _step(case, call)
         if step.operator not in STATEFUL:
             continue
-        partition = case.partition_of(step)
+        partition = step.partition
         spec = case.partitions[partition]
         visitors.setdefault(partition, set()).add(call.place)
         if call.result == "raised":
@@ -249,7 +249,7 @@ def _routing_facts(observation: Observation, facts: set[Fact]) -> None:
             facts.add(Fact.SINGLE_MET_AGAIN)
     if any(len(pipelines) > 1 for pipelines in visitors.values()):
         facts.add(Fact.PARTITION_SHARED)
-    declared = {case.partition_of(step) for _, _, step in case.steps() if step.operator in STATEFUL}
+    declared = {step.partition for step in case.stateful()}
     if visitors and len(declared) > 1:
         facts.add(Fact.SEVERAL_STATE_PARTITIONS)
         if len({encoded for _, encoded in met}) < len(met):
@@ -293,10 +293,10 @@ def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
             facts.add(Fact.LETTER_OF_NESTED_ITEM)
         with_state = False
         if letter.step is not None:
-            step = case.pipelines[PIPELINES.index(letter.pipeline)].steps[letter.position]
+            step = case.step_at(letter.pipeline, letter.position)
             with_state = step.operator in STATEFUL
             if letter.reason is Reason.BAD_KEY and with_state:
-                spec = case.partitions[case.partition_of(step)]
+                spec = case.partitions[step.partition]
                 facts.add(Fact.BAD_U64_KEY if spec.shape == "u64" else Fact.BAD_KEY)
             if letter.reason is Reason.RAISED:
                 if STEPS.has(step.operator, Trait.RAISES_LATE):
@@ -317,7 +317,7 @@ def _letter_facts(observation: Observation, facts: set[Fact]) -> None:
 
 def _multis_before(case: ConformanceCase, letter: DeadLetter) -> int:
     """Return how many multi computations a message has passed when it became a dead letter."""
-    steps = case.pipelines[PIPELINES.index(letter.pipeline)].steps
+    steps = case.row(SOURCES.index(letter.pipeline))
     passed = steps if letter.sink is not None else steps[: max(letter.position, 0)]
     return sum(
         step.operator in MULTI_COMPUTATIONS or step.operator in STATE_MULTI_COMPUTATIONS

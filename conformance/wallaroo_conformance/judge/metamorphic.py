@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 from wallaroo.keys import BadKeyError, encode_key
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.case import PARTITIONS, PIPELINES, ConformanceCase, Input
-from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.case import PARTITIONS, SOURCES, ConformanceCase, Input
 from wallaroo_conformance.cases.operators import STATEFUL
 from wallaroo_conformance.judge.observing import Observation
 from wallaroo_conformance.judge.rules import rule_id
@@ -37,7 +36,7 @@ class Variant:
     """
 
     relation: Relation
-    case: AnyCase
+    case: ConformanceCase
     holds: Callable[[Trace, Trace], bool]
 
     def agree(self, first: Trace, second: Trace) -> bool:
@@ -63,7 +62,7 @@ class Relation:
     rule: str
     name: str
     says: str
-    vary: Callable[[Any, random.Random], tuple[AnyCase, Any] | None]
+    vary: Callable[[Any, random.Random], tuple[ConformanceCase, Any] | None]
     of_any_order: bool = False
 
     def __post_init__(self) -> None:
@@ -122,7 +121,7 @@ def _interleaving(observation: Observation, _rng: random.Random) -> Any:
     case = observation.case
 
     def connection(index: int) -> tuple[int, int]:
-        return (case.inputs[index].pipeline, case.inputs[index].connection)
+        return (case.inputs[index].source, case.inputs[index].connection)
 
     order = sorted(range(len(case.inputs)), key=connection)
     if order == list(range(len(case.inputs))):
@@ -141,7 +140,7 @@ def _interleaving(observation: Observation, _rng: random.Random) -> Any:
 def _without_one_source(observation: Observation, rng: random.Random) -> Any:
     """Leave out all frames of a source whose entities no other source reaches."""
     case = observation.case
-    present = sorted({entry.pipeline for entry in case.inputs})
+    present = sorted({entry.source for entry in case.inputs})
     if len(present) < 2:
         return None
     gone = rng.choice(present)
@@ -149,12 +148,12 @@ def _without_one_source(observation: Observation, rng: random.Random) -> Any:
     others = set(present) - {gone}
     if reached & _reachable(case, others):
         return None
-    order = [index for index, entry in enumerate(case.inputs) if entry.pipeline != gone]
+    order = [index for index, entry in enumerate(case.inputs) if entry.source != gone]
     lost = {PARTITIONS[partition] for partition in reached}
 
     def holds(whole: Trace, part: Trace) -> bool:
         letters = [
-            _letter(letter) for letter in whole.dead_letters if letter.source != PIPELINES[gone]
+            _letter(letter) for letter in whole.dead_letters if letter.source != SOURCES[gone]
         ]
         entities = [
             entity for entity in whole.comparable()["entities"] if entity["partition"] not in lost
@@ -163,7 +162,7 @@ def _without_one_source(observation: Observation, rng: random.Random) -> Any:
             all(
                 whole.outputs[sink] == outputs
                 for sink, outputs in part.outputs.items()
-                if sink[0] != PIPELINES[gone]
+                if sink[0] != SOURCES[gone]
             )
             and entities == part.comparable()["entities"]
             and sorted(letters) == _letters_by_old_number(part, order)
@@ -227,9 +226,10 @@ def _letters_by_old_number(trace: Trace, order: Permutation) -> list[tuple[Any, 
 
 def _reachable(case: ConformanceCase, pipelines: set[int]) -> set[int]:
     return {
-        case.partition_of(step)
-        for index, _, step in case.steps()
-        if index in pipelines and step.operator in STATEFUL
+        step.partition
+        for source in pipelines
+        for step in case.row(source)
+        if step.operator in STATEFUL
     }
 
 
@@ -246,10 +246,10 @@ def _feeders(observation: Observation) -> dict[Any, set[tuple[int, int]]]:
             sequence += 1
         if call.role not in ("route", "compute") or call.result == "raised":
             continue
-        step = case.pipelines[PIPELINES.index(call.place)].steps[call.position]
+        step = case.step_at(call.place, call.position)
         if step.operator not in STATEFUL:
             continue
-        partition = case.partition_of(step)
+        partition = step.partition
         single = case.partitions[partition].shape == "single"
         if single is (call.role == "route"):
             continue
@@ -258,5 +258,5 @@ def _feeders(observation: Observation) -> dict[Any, set[tuple[int, int]]]:
         except BadKeyError:
             continue
         entry = case.inputs[sequence]
-        feeders.setdefault(entity, set()).add((entry.pipeline, entry.connection))
+        feeders.setdefault(entity, set()).add((entry.source, entry.connection))
     return feeders

@@ -6,19 +6,28 @@ The calls tell which preconditions of rules a case really meets: that a computat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wallaroo.engine import Engine
+from wallaroo.topology import ComponentUse, Source, StatePartition, Step
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.building import assemble
+from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.either import engine_case
 
 Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
 """The result of a call: `empty` and `items` for lists and tuples; `falsy` for other values that are
 false, or cannot be tested for truth."""
+
+
+_ROLES = {
+    "decoder": "decode",
+    "computation": "compute",
+    "builder": "build",
+    "partition function": "route",
+    "encoder": "encode",
+}
 
 
 class Call(NamedTuple):
@@ -65,7 +74,7 @@ def observe(reference: Engine, cases: Sequence[ConformanceCase]) -> list[Observa
     observations = []
     for case in cases:
         calls: list[Call] = []
-        application = assemble(case, _watcher(calls))
+        application = assemble(case).map_components(_watcher(calls))
         meant = case if case.isolation == "isolated" else replace(case, isolation="isolated")
         thorough = {"thorough": case.isolation == "trusting"}
         trace = reference.run(engine_case(meant, application, thorough))
@@ -73,9 +82,17 @@ def observe(reference: Engine, cases: Sequence[ConformanceCase]) -> list[Observa
     return observations
 
 
-def _watcher(calls: list[Call]) -> Any:
-    def watch(role: str, place: str, position: int, record: Any) -> Any:
-        call = record.call
+def _watcher(calls: list[Call]) -> Callable[[ComponentUse], Any]:
+    def watch(use: ComponentUse) -> Any:
+        call = use.component.call
+        role, user = _ROLES[use.role], use.user
+        if isinstance(user, StatePartition):
+            place, position = user.name, 0
+        elif isinstance(user, Source):
+            place, position = user.pipeline, -1
+        else:
+            place = user.pipeline
+            position = user.position if isinstance(user, Step) else user.index
 
         def watched(*arguments: Any) -> Any:
             mutable = bool(arguments) and _is_mutable(arguments[0])
@@ -95,7 +112,7 @@ def _watcher(calls: list[Call]) -> Any:
             calls.append(Call(role, place, position, kind, changed, gaps, falsy, key, mutable))
             return result
 
-        return replace(record, call=watched)
+        return replace(use.component, call=watched)
 
     return watch
 
@@ -107,14 +124,14 @@ def _kind(result: Any) -> tuple[Result, bool, bool]:
     try:
         if isinstance(result, (list, tuple)):
             gaps = any(item is None for item in result)
-            falsy = any(item is not None and _false(item) for item in result)
+            falsy = any(item is not None and is_false(item) for item in result)
             return "items" if result else "empty", gaps, falsy
     except Exception:  # noqa: BLE001 - an operator's own __iter__ may raise anything
         return "value", False, False
-    return "falsy" if _false(result) else "value", False, False
+    return "falsy" if is_false(result) else "value", False, False
 
 
-def _false(value: Any) -> bool:
+def is_false(value: Any) -> bool:
     """Whether a value is false, or cannot be tested for truth at all."""
     if value is NotImplemented:  # the test is a warning, and from Python 3.14 on an error
         return True

@@ -14,8 +14,6 @@ from functools import cache
 from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.fact import Facts
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.observing import Observation, observe
@@ -33,7 +31,7 @@ class Meaning:
     facts: Facts
 
     @property
-    def case(self) -> AnyCase:
+    def case(self) -> ConformanceCase:
         """The case."""
         return self.observation.case
 
@@ -52,16 +50,16 @@ class Oracle:
 
     def __init__(self, reference: Engine) -> None:
         self.reference = reference
-        self._known: OrderedDict[AnyCase, Meaning] = OrderedDict()
+        self._known: OrderedDict[ConformanceCase, Meaning] = OrderedDict()
 
-    def ask(self, cases: Sequence[AnyCase]) -> list[Meaning]:
+    def ask(self, cases: Sequence[ConformanceCase]) -> list[Meaning]:
         """Return what each case means, in their order."""
         found = {case: self._known.pop(case) for case in cases if case in self._known}
         new = list(dict.fromkeys(case for case in cases if case not in found))
-        plain = [case for case in new if isinstance(case, ConformanceCase)]
+        plain = [case for case in new if not case.timed]
         for observation in observe(self.reference, plain):
             found[observation.case] = Meaning(observation, facts_of(observation))
-        timed = [case for case in new if isinstance(case, TimedCase)]
+        timed = [case for case in new if case.timed]
         for watched in observe_timed(self.reference, timed):
             found[watched.case] = Meaning(watched, facts_of_timed(watched))
         self._known.update(found)

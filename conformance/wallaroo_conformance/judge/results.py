@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Engine
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.either import AnyCase
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.law import Law
@@ -80,7 +80,7 @@ class Failure:
     """
 
     laws: tuple[Law, ...]
-    case: AnyCase | None
+    case: ConformanceCase | None
     expected: Trace | None = None
     actual: Result | None = None
     text: str = ""

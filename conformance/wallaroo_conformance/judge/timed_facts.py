@@ -13,14 +13,14 @@ from wallaroo.keys import BadKeyError, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.times import TIME_END, BadTimeError, event_time_from
-from wallaroo.topology import Application, Step
+from wallaroo.topology import Application, Sink, Step
 from wallaroo.trace import DeadLetter, Reason
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
-from wallaroo_conformance.cases.operators import Trait
-from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
-from wallaroo_conformance.cases.timed.operators import EVENT_TIMES, KEYS, STATEFUL
+from wallaroo_conformance.cases.operators import EVENT_TIMES, KEYS, STATEFUL, Trait
+from wallaroo_conformance.cases.operators.aggregations import AGGREGATIONS
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.facts import ENDS, appearance
+from wallaroo_conformance.judge.observing import is_false
 from wallaroo_conformance.judge.timed_observing import RAISED, TimedCall, TimedObservation
 
 _TODAY = 1 << 53  # from here on, floats leave out numbers
@@ -50,7 +50,8 @@ def _run_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         facts.add(ENDS[trace.ended.kind])
     if case.codec:
         facts.add(Fact.CODEC)
-    if case.done:
+    ends = zip(observation.application.nodes, observation.application.consumers, strict=True)
+    if any(not consumers and not isinstance(node, Sink) for node, consumers in ends):
         facts.add(Fact.DONE)
     if trace.windows:
         facts.add(Fact.WINDOWS_OPEN)
@@ -137,7 +138,7 @@ def _behind(application: Application, index: int) -> set[int]:
 def _key_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     found: dict[bytes, Any] = {}
     for call in observation.calls:
-        if call.role == "partition function" and call.result != RAISED:
+        if call.role == "partition function" and call.result is not RAISED:
             with contextlib.suppress(BadKeyError):
                 found[encode_key(call.result)] = call.result
     if len({appearance(key) for key in found.values()}) < len(found):
@@ -148,7 +149,7 @@ def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
     for call in observation.calls:
         if call.role != "event time":
             continue
-        facts.add(Fact.EVENT_TIME_RAISES if call.result == RAISED else Fact.EVENT_TIME)
+        facts.add(Fact.EVENT_TIME_RAISES if call.result is RAISED else Fact.EVENT_TIME)
         function = call.user.config.event_time.component
         if EVENT_TIMES.has(function.__name__, Trait.ALTERS_MESSAGE):
             facts.add(Fact.EVENT_TIME_ALTERS)
@@ -161,27 +162,29 @@ def _source_facts(observation: TimedObservation, facts: set[Fact]) -> None:
 
 
 def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
-    case = observation.case
+    application = observation.application
+    shared = Counter([getattr(step.operation, "partition", "") for step in application.steps])
+    expiring = {one.name for one in application.partitions if one.expire_after is not None}
     built = 0
     for call in observation.calls:
         if call.role == "builder":
             built += 1
             continue
-        if call.role == "decoder" and call.result is not None and not call.result:
+        if call.role == "decoder" and call.result is not None and is_false(call.result):
             facts.add(Fact.DECODER_GIVES_FALSY)
         if not isinstance(call.user, Step):
             continue
         operation = call.user.operation
         if call.role == "partition function" and call.user.name.split()[0] in KEYS:
-            facts.add(Fact.KEY_EXTRACTOR_LETTER if call.result == RAISED else Fact.KEY_STAYED)
+            facts.add(Fact.KEY_EXTRACTOR_LETTER if call.result is RAISED else Fact.KEY_STAYED)
             if KEYS.has(call.user.name.split()[0], Trait.ALTERS_MESSAGE):
                 facts.add(Fact.EXTRACTOR_ALTERS)
         elif call.role == "computation" and call.user.name.split()[0] in STATEFUL:
             if not operation.computation.pair:  # type: ignore[union-attr]  # it has state
                 facts.add(Fact.OWN_STATE)
-            if case.shared:
+            if shared[operation.partition] > 1:  # type: ignore[union-attr]  # it has state
                 facts.add(Fact.STATE_NAMED)
-            if case.expire_after is not None:
+            if operation.partition in expiring:  # type: ignore[union-attr]
                 facts.add(Fact.EXPIRING)
             if not operation.keyed and operation.route is None:  # type: ignore[union-attr]
                 facts.add(Fact.ONE_KEY)
@@ -189,17 +192,17 @@ def _call_facts(observation: TimedObservation, facts: set[Fact]) -> None:
             facts.add(Fact.COMPUTED)
         elif isinstance(operation, Windowed):
             _window_facts(call, operation, facts)
-    if case.expire_after is not None and built > len(observation.trace.entities):
+    if expiring and built > len(observation.trace.entities):
         facts.add(Fact.EXPIRED)
 
 
 def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> None:
     windows = operation.windows
-    if call.result is not None and not call.result:
+    if call.result is not None and is_false(call.result):
         facts.add(Fact.AGGREGATION_FALSY)
     if call.role == "update":
         facts.add(Fact.WINDOWED)
-        if call.result == RAISED:
+        if call.result is RAISED:
             facts.add(Fact.UPDATE_RAISED)
             if call.arguments[1]:
                 facts.add(Fact.UPDATE_RAISED_WITHIN)
@@ -214,7 +217,7 @@ def _window_facts(call: TimedCall, operation: Windowed, facts: set[Fact]) -> Non
     elif call.role == "combine":
         session = isinstance(windows, SessionWindows)
         facts.add(Fact.SESSIONS_COMBINED if session else Fact.PANES_COMBINED)
-        if call.result == RAISED:
+        if call.result is RAISED:
             facts.add(Fact.COMBINE_RAISED)
     elif call.role == "output":
         _firing_facts(call, windows, facts)
@@ -224,7 +227,7 @@ def _firing_facts(call: TimedCall, windows: Any, facts: set[Fact]) -> None:
     facts.add(Fact.FIRED)
     if call.result is None:
         facts.add(Fact.WINDOW_GIVES_NONE)
-    elif call.result == RAISED:
+    elif call.result is RAISED:
         facts.add(Fact.OUTPUT_RAISED)
     bounds = call.arguments[2] if len(call.arguments) > 2 else None
     if getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE and (
@@ -266,9 +269,9 @@ def _order_facts(observation: TimedObservation, facts: set[Fact]) -> None:
         if call.role == "decoder":
             fired, in_frame = [], True
             alone = next(by_itself)
-            lost = alone and (call.result is None or call.result == RAISED)
+            lost = alone and (call.result is None or call.result is RAISED)
         elif call.role == "event time":
-            lost = alone and call.result == RAISED
+            lost = alone and call.result is RAISED
         elif call.role == "output":
             if lost:
                 facts.add(Fact.FIRED_BY_LOST)
@@ -318,7 +321,7 @@ def _lateness_facts(observation: TimedObservation, facts: set[Fact]) -> None:
                 ):
                     facts.add(Fact.AT_EDGE)
                 greatest[source] = max(time, greatest.get(source, 0))
-        elif call.role == "update" and call.result != RAISED and call.user.name in steps:
+        elif call.role == "update" and call.result is not RAISED and call.user.name in steps:
             windows = call.user.operation.windows
             if not isinstance(windows, SessionWindows):
                 continue

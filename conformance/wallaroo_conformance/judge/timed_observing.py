@@ -10,9 +10,8 @@ from wallaroo.components import Component
 from wallaroo.engine import Engine
 from wallaroo.topology import Application, ComponentUse
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.either import engine_case
-from wallaroo_conformance.cases.timed.building import application_of
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.building import assemble, engine_case
+from wallaroo_conformance.cases.case import ConformanceCase
 
 RAISED = "raised"
 """The result of a call that raised."""
@@ -38,18 +37,18 @@ class TimedCall(NamedTuple):
 class TimedObservation:
     """A timed case, its application, its trace, and the calls of user code."""
 
-    case: TimedCase
+    case: ConformanceCase
     application: Application
     trace: Trace
     calls: tuple[TimedCall, ...]
 
 
-def observe_timed(reference: Engine, cases: Sequence[TimedCase]) -> list[TimedObservation]:
+def observe_timed(reference: Engine, cases: Sequence[ConformanceCase]) -> list[TimedObservation]:
     """Run timed cases on the reference engine, isolated, and watch the calls."""
     observations = []
     for case in cases:
         calls: list[TimedCall] = []
-        application = application_of(case)
+        application = assemble(case)
         watched = application.map_components(_watcher(calls))
         meant = replace(case, isolation="isolated")
         thorough = {"thorough": case.isolation == "trusting"}

@@ -10,11 +10,13 @@ from typing import Any
 
 from wallaroo.records import Frame
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.timed.case import Entry, SourceSpec, TimedCase
-from wallaroo_conformance.cases.timed.operators import KEYS
+from wallaroo_conformance.cases.case import ConformanceCase, Input, SourceSpec
+from wallaroo_conformance.cases.operators import DECODERS, ENCODERS, GRAPH, KEYS, Trait
 from wallaroo_conformance.judge.metamorphic import ANY_BATCHES, ANY_PARTITIONS, Relation, equal
 from wallaroo_conformance.judge.timed_observing import TimedObservation
 from wallaroo_conformance.judge.window_model import expected
+
+_TRIPLES = {*DECODERS.having(Trait.OF_TRIPLES), *ENCODERS.having(Trait.OF_TRIPLES)}
 
 
 def _model(*wanted: str) -> Any:
@@ -47,20 +49,19 @@ def _model(*wanted: str) -> Any:
     return vary
 
 
-def _filtered(case: TimedCase) -> bool:
+def _filtered(case: ConformanceCase) -> bool:
     """Whether something fails, is filtered or has no sink, which the model cannot tell."""
-    return (
-        case.done
-        or any(
-            entry.what in ("failed", "exited")
-            or (entry.what == "frame" and _text(entry).strip("0123456789") not in ("", "m"))
-            for entry in case.inputs
-        )
-        or any(source.generator for source in case.sources)
-    )
+    nodes = (*[one.decoder for one in case.sources], *[one.encoder for one in case.sinks])
+    if not {*nodes} <= _TRIPLES:
+        return True
+    return any(
+        entry.what in ("failed", "exited")
+        or (entry.what == "frame" and _text(entry).strip("0123456789") not in ("", "m"))
+        for entry in case.inputs
+    ) or any(source.generator for source in case.sources)
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: Input) -> str:
     parts = entry.payload.decode("latin-1").split(" ")
     return parts[2] if len(parts) == 3 and parts[2] and parts[1].isdigit() else "?"
 
@@ -68,16 +69,12 @@ def _text(entry: Entry) -> str:
 def _forms(observation: TimedObservation, _rng: random.Random) -> Any:
     """Write the same application in the builder's form, if that is possible."""
     case = observation.case
-    both = all(
-        step.origin == 0
-        and not step.sink
-        and step.operator not in KEYS
-        and step.operator not in ("collect", "merge")
-        for step in case.steps
-    )
-    if not both or len(case.sources) > 1 or case.form == "builder":
+    graph = any(step.operator in (*KEYS, *GRAPH) for step in case.steps)
+    if graph or case.plain_row is None or case.form == "builder":
         return None
-    steps = tuple([replace(step, route=None) for step in case.steps])
+    steps = tuple(
+        [replace(step, route=step.route if step.window is None else None) for step in case.steps]
+    )
     return replace(case, form="builder", steps=steps), equal
 
 
@@ -87,7 +84,7 @@ def _same_time_again(observation: TimedObservation, rng: random.Random) -> Any:
     if not case.inputs:
         return None
     place = rng.randrange(len(case.inputs))
-    tick = Entry("tick", 0, 0, b"")  # a clock that goes back repeats the last time
+    tick = Input(what="tick")  # a clock that goes back repeats the last time
     inputs = (*case.inputs[: place + 1], tick, *case.inputs[place + 1 :])
 
     def holds(one: Trace, other: Trace) -> bool:
@@ -113,7 +110,7 @@ def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
     fits = [one for one in windows if one.kind != "count" and one.late == "dead-letter"]
     if operators not in (["texts"], ["by_letter", "texts"]) or not fits:
         return None
-    if any(step.sink or step.origin for step in case.steps):
+    if case.plain_row is None:
         return None
     if any(entry.what == "end" for entry in case.inputs):
         return None
@@ -133,7 +130,7 @@ def _in_order(observation: TimedObservation, _rng: random.Random) -> Any:
     return replace(case, inputs=inputs), holds
 
 
-def _waited_for(frames: Sequence[Entry], source: SourceSpec, delay: int) -> bool:
+def _waited_for(frames: Sequence[Input], source: SourceSpec, delay: int) -> bool:
     """Whether no message comes further behind another one than sessions wait.
 
     It may be in time all the same, since its own interval is not over yet; but a session that it
@@ -142,10 +139,10 @@ def _waited_for(frames: Sequence[Entry], source: SourceSpec, delay: int) -> bool
     times = [_number(entry) for entry in frames]
     greatest = accumulate(times, max)
     in_time = all(time + delay >= most for time, most in zip(times, greatest, strict=True))
-    return source.event_time == SourceSpec.event_time and in_time
+    return source.event_time == "own_time" and in_time
 
 
-def _number(entry: Entry) -> int:
+def _number(entry: Input) -> int:
     return int(entry.payload.split(b" ")[1])
 
 
@@ -156,8 +153,7 @@ def _received(observation: TimedObservation, _rng: random.Random) -> Any:
     if len(windows) != 1 or windows[0].kind != "range" or windows[0].slide is not None:
         return None
     last = case.steps[-1]
-    alone = len(case.sources) == 1 and not any(step.sink or step.origin for step in case.steps)
-    if not alone or last.window is None or _filtered(case):
+    if case.plain_row is None or last.window is None or _filtered(case):
         return None
     if [step.operator for step in case.steps if step.operator != "by_letter"] not in (
         ["texts"],

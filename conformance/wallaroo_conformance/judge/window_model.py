@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from wallaroo.records import Frame, Record, Tick
-from wallaroo_conformance.cases.timed.case import TimedCase, WindowSpec
+from wallaroo_conformance.cases.case import ConformanceCase, WindowSpec
 
 Output = tuple[int, str, str]
 """(end of the window, letter of its key, its text)."""
@@ -35,14 +35,13 @@ class _Message:
     watermark: float
 
 
-def expected(case: TimedCase) -> Expected | None:
+def expected(case: ConformanceCase) -> Expected | None:
     """Return what a case must give; `None`: this model cannot tell."""
     steps = [step.operator for step in case.steps]
     keyed = steps[:1] == ["by_letter"]
     last = steps[-1:]
-    plain = len(case.sources) == 1 and case.form == "pipelines" and not case.codec
-    linear = all(step.origin % (number + 1) == 0 for number, step in enumerate(case.steps))
-    if not plain or not linear or len(steps) != keyed + 1 or any(one.sink for one in case.steps):
+    plain = case.plain_row is not None and case.form == "pipelines" and not case.codec
+    if not plain or len(steps) != keyed + 1:
         return None
     if case.sources[0].idle_after is not None or case.sources[0].event_time == "own_moment":
         return None
@@ -62,20 +61,20 @@ def expected(case: TimedCase) -> Expected | None:
     return _sessions(window, messages, watermarks)
 
 
-def _event_time(case: TimedCase, record: Record) -> int:
+def _event_time(case: ConformanceCase, record: Record) -> int:
     if case.sources[0].event_time is None or not isinstance(record, Frame):
         return 0
     return int(record.payload.split(b" ")[1])
 
 
-def _times(case: TimedCase) -> Iterator[tuple[int, Record]]:
+def _times(case: ConformanceCase) -> Iterator[tuple[int, Record]]:
     latest = 0
     for record in case.input_log:
         latest = max(latest, record.at)
         yield latest, record
 
 
-def _watermarks(case: TimedCase) -> Iterator[float]:
+def _watermarks(case: ConformanceCase) -> Iterator[float]:
     """Yield the watermark as each record sets it."""
     greatest = -math.inf
     for at, record in _times(case):
@@ -86,7 +85,7 @@ def _watermarks(case: TimedCase) -> Iterator[float]:
         yield greatest if case.sources[0].event_time is not None else max(greatest, at)
 
 
-def _messages(case: TimedCase, *, keyed: bool) -> Iterator[_Message]:
+def _messages(case: ConformanceCase, *, keyed: bool) -> Iterator[_Message]:
     marks = list(_watermarks(case))
     for number, (at, record) in enumerate(_times(case)):
         if isinstance(record, Frame):
@@ -185,10 +184,11 @@ def _count_line(members: list[_Message]) -> bytes:
     return _line(members[0].key, end, f"{texts}@{start}-{end}")
 
 
-def _remembered(case: TimedCase, messages: list[_Message]) -> Expected:
+def _remembered(case: ConformanceCase, messages: list[_Message]) -> Expected:
     """Return what `remember` has seen of a key since the last pause of `expire_after`."""
     found = Expected()
-    expire = math.inf if case.expire_after is None else case.expire_after
+    expires = case.partitions[case.steps[-1].partition].expire_after
+    expire = math.inf if expires is None else expires
     frames = [(at, record) for at, record in _times(case) if isinstance(record, Frame)]
     for index, one in enumerate(messages):
         seen = [one.text]

@@ -23,7 +23,7 @@ from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.either import GeneratedCase
+from wallaroo_conformance.cases.building import GeneratedCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import CrashError, NoMoreAnswersError
 from wallaroo_conformance.pipe.faults import Fault, Faults

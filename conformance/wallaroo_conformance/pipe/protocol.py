@@ -18,8 +18,7 @@ from typing import IO, Any, get_args
 
 from wallaroo.engine import Capabilities, Isolation, Order, Stop
 from wallaroo.records import End, Frame, Record, Value
-from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.case import ConformanceCase
 
 PROTOCOL = "wallaroo-engine/1"
 SCHEMA = Path(__file__).parent / "schema.json"
@@ -75,11 +74,10 @@ def take_over_standard_streams() -> tuple[IO[bytes], Callable[[bytes], None]]:
     return requests, write
 
 
-def case_message(number: int, case: AnyCase, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a case of a job; a timed one with its records."""
-    form: dict[str, Any] = {"id": number, "case": case.to_json()}
-    if isinstance(case, TimedCase):
-        form["records"] = [_record(record) for record in case.input_log]
+def case_message(number: int, case: ConformanceCase, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case of a job, with its records."""
+    records = [_record(record) for record in case.input_log]
+    form: dict[str, Any] = {"id": number, "case": case.to_json(), "records": records}
     if options:
         form["options"] = dict(options)
     return form

@@ -10,14 +10,9 @@ from wallaroo.drawing.labels import node_label
 from wallaroo.drawing.svg import svg
 from wallaroo.engine import Engine, load_engine
 from wallaroo.topology import Application
+from wallaroo_conformance.cases.building import assemble
 from wallaroo_conformance.cases.counterexamples import Counterexample
-from wallaroo_conformance.cases.either import (
-    application_text,
-    assemble,
-    input_text,
-    module_text,
-    run_text,
-)
+from wallaroo_conformance.cases.readable import application_text, input_text, module_text, run_text
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.report.html import page
 from wallaroo_conformance.report.showing import (

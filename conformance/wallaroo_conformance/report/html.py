@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from wallaroo_conformance.cases.either import application_text, input_text, module_text, run_text
+from wallaroo_conformance.cases.readable import application_text, input_text, module_text, run_text
 from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from wallaroo_conformance.cases.either import module_text
+from wallaroo_conformance.cases.readable import module_text
 from wallaroo_conformance.judge.results import BROKEN, KEPT, Failure, Report
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.report.html import chapters_for, html

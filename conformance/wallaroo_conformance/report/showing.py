@@ -8,8 +8,8 @@ from typing import Any
 
 from wallaroo.keys import show_key
 from wallaroo.readable import structure_text
-from wallaroo_conformance.cases.case import PIPELINES
-from wallaroo_conformance.cases.either import application_text, input_text, run_text
+from wallaroo_conformance.cases.case import SOURCES
+from wallaroo_conformance.cases.readable import application_text, input_text, run_text
 from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.results import Failure, Report
@@ -198,5 +198,5 @@ def _columns(failure: Failure, engine: str, width: int) -> str:
 
 def _sink_order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
     (pipeline, index), _ = item
-    known = PIPELINES.index(pipeline) if pipeline in PIPELINES else len(PIPELINES)
+    known = SOURCES.index(pipeline) if pipeline in SOURCES else len(SOURCES)
     return (known, pipeline, index)

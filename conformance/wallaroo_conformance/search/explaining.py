@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wallaroo_conformance.cases.either import AnyCase, projections, reductions
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reducing import projections, reductions
 from wallaroo_conformance.judge.differences import Crash, readable_result
 from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.results import Failure
@@ -42,9 +42,7 @@ class Explainer:
         """
         jobs = self._runner.jobs
         # A fault that shows without windows and keys is seen more easily in a case without them.
-        smallest = min(
-            self._findings.failing, key=lambda one: (isinstance(one.case, TimedCase), one.size)
-        )
+        smallest = min(self._findings.failing, key=lambda one: (one.case.timed, one.size))
         self._findings.failing.remove(smallest)
         with self._runner.reducing():
             failing = self._reduced(smallest) if reduce else smallest
@@ -52,7 +50,7 @@ class Explainer:
             failure = self._explained(failing, jobs, cut_short=cut_short)
         self._findings.add_failure(failure)
 
-    def as_it_is(self, case: AnyCase) -> Failure | None:
+    def as_it_is(self, case: ConformanceCase) -> Failure | None:
         """Return the failure that one case shows without being reduced, or `None`; note nothing."""
         failing = self._judge.first_failing([self._judge.adapted(case)])
         return None if failing is None else self._explained(failing, self._runner.jobs)
@@ -88,7 +86,9 @@ class Explainer:
             failing = simpler
         return failing
 
-    def _simplest_failing(self, failing: Failing, candidates: Sequence[AnyCase]) -> Failing | None:
+    def _simplest_failing(
+        self, failing: Failing, candidates: Sequence[ConformanceCase]
+    ) -> Failing | None:
         """Return the first candidate that fails too, and not for a reason known already."""
         # On a fast engine try few at a time: usually one of the first fails. Where an engine
         # raises or dies, each failing case takes long, so begin with one; and where there are

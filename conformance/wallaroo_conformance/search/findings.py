@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
-from wallaroo_conformance.cases.either import AnyCase, size
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.reducing import size
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result
 from wallaroo_conformance.judge.law import Law
@@ -34,7 +34,7 @@ class Failing:
     result: Result
 
     @property
-    def case(self) -> AnyCase:
+    def case(self) -> ConformanceCase:
         """The case."""
         return self.meaning.case
 
@@ -80,7 +80,7 @@ class Findings:
         """Why nearly all timed cases are beyond the engine; empty: they are not."""
         self.unasked: dict[str, str] = {}
         """By their ids, relations that the engine does not claim to keep, and why not."""
-        self.refused: list[AnyCase] = []
+        self.refused: list[ConformanceCase] = []
         """Cases whose application the engine's `check` refuses; not all of them."""
         self.failing: list[Failing] = []
         """Failing cases that no failure explains; not all of them."""
@@ -90,7 +90,7 @@ class Findings:
         """Note a case that the engine is not given, and why not."""
         if refused and len(self.refused) < _MOST_REFUSED:
             self.refused.append(meaning.case)
-        if isinstance(meaning.case, TimedCase):
+        if meaning.case.timed:
             self.timed_beyond = why
         for law in exercised(meaning.facts):
             self.beyond[law.id] += 1

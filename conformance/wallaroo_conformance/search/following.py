@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from wallaroo.engine import Engine
 from wallaroo.topology import Application, ComponentUse, StatePartition
-from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
+from wallaroo_conformance.cases.building import assemble, engine_case
+from wallaroo_conformance.cases.case import ConformanceCase
 
 Place: TypeAlias = tuple[str, int | str]
 """``node`` and its index in the application, or ``state`` and a state partition's name."""
@@ -25,7 +26,7 @@ _LONGEST = 160  # characters of a value
 _DEEPEST = 6
 
 
-def followed(engine: Engine, case: AnyCase, options: dict[str, Any] | None = None) -> Calls:
+def followed(engine: Engine, case: ConformanceCase, options: dict[str, Any] | None = None) -> Calls:
     """Run a case and return the calls of its user code.
 
     They are empty where an engine runs user code in another process.

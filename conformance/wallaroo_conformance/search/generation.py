@@ -9,16 +9,15 @@ from random import Random
 from typing import Literal, TypeAlias
 
 from wallaroo.engine import Isolation
-from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.generating import generate, generate_timed
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
-from wallaroo_conformance.cases.pairs import pairs
-from wallaroo_conformance.cases.timed.tour import timed_tour
-from wallaroo_conformance.cases.tour import tour
+from wallaroo_conformance.cases.timed_tour import timed_tour
+from wallaroo_conformance.cases.tour import pairs, tour
 from wallaroo_conformance.judge.coverage import Origin
 from wallaroo_conformance.search.steering import Steering
 
-Chunk: TypeAlias = dict[AnyCase, Origin]
+Chunk: TypeAlias = dict[ConformanceCase, Origin]
 """Cases, and how each was chosen."""
 
 Part: TypeAlias = Literal["first", "second", "both"]
@@ -60,23 +59,23 @@ _TOURS: Mapping[frozenset[Isolation], tuple[Tone, ...]] = {
 }
 
 
-def _tours(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+def _tours(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
     return chain.from_iterable(map(tour, tones))
 
 
-def _timed_tours(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+def _timed_tours(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
     return chain.from_iterable(map(timed_tour, tones))
 
 
-def _both_tours(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+def _both_tours(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
     return chain(_tours(tones), _timed_tours(tones))
 
 
-def _pairs(tones: Sequence[Tone]) -> Iterable[AnyCase]:
+def _pairs(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
     return pairs(tones[0])  # those of "any" have the tame ones too
 
 
-_FIXED: Mapping[str, Callable[[Sequence[Tone]], Iterable[AnyCase]]] = {
+_FIXED: Mapping[str, Callable[[Sequence[Tone]], Iterable[ConformanceCase]]] = {
     "tour": _tours,
     "timed tour": _timed_tours,
     "both tours": _both_tours,
@@ -163,7 +162,7 @@ class Generation:
         mixed = self._part == "both" and stage != "random" and not self.spare_timed
         return _TIMED if mixed else 0.0
 
-    def more(self, part: Part, count: int = _FIRST_CHUNK) -> list[AnyCase]:
+    def more(self, part: Part, count: int = _FIRST_CHUNK) -> list[ConformanceCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
         None is tame: the laws that random cases miss are mostly laws that tame cases cannot
@@ -171,25 +170,25 @@ class Generation:
         """
         size = min(self._most, count)
         seed = self._seed_of(next(self._added))
-        cases: list[AnyCase] = []
+        cases: list[ConformanceCase] = []
         if part != "second":
             cases += generate(size, seed, "any")
         if part != "first":
             cases += self._drawn(0, size, seed)
         return cases
 
-    def _drawn(self, plain: int, timed: int, seed: int) -> list[AnyCase]:
+    def _drawn(self, plain: int, timed: int, seed: int) -> list[ConformanceCase]:
         """Return cases that are drawn by chance."""
-        cases: list[AnyCase] = []
+        cases: list[ConformanceCase] = []
         for isolation, count in self._by_mode(plain):
             cases += generate(count, seed, _TONES[isolation])
         for isolation, count in self._by_mode(timed):
-            cases += generate_timed(count, seed, _TONES[isolation])
+            cases += generate(count, seed, _TONES[isolation], timed=True)
         return cases
 
-    def _led(self, plain: int, timed: int, seed: int) -> list[AnyCase]:
+    def _led(self, plain: int, timed: int, seed: int) -> list[ConformanceCase]:
         """Return cases that are led to rare pairs of facts; fewer if little has been met yet."""
-        cases: list[AnyCase] = []
+        cases: list[ConformanceCase] = []
         if self._steering is not None:
             for is_timed, whole in ((False, plain), (True, timed)):
                 for isolation, count in self._by_mode(whole):
@@ -206,7 +205,7 @@ class Generation:
         return self._seed * 1_000_003 + number
 
 
-def _chosen(cases: Iterable[AnyCase], left: int | None) -> Chunk:
+def _chosen(cases: Iterable[ConformanceCase], left: int | None) -> Chunk:
     """Return a chunk of cases that every search has.
 
     Cases of a tour are like their neighbours. In this order they are not, so that one of each sort

@@ -12,8 +12,7 @@ from datetime import date
 from typing import TypeGuard
 
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences
 from wallaroo_conformance.judge.divergences import Divergence, known
@@ -53,12 +52,12 @@ class Judge:
         self._divergences = divergences
         self._today = today
 
-    def adapted(self, case: AnyCase) -> AnyCase:
+    def adapted(self, case: ConformanceCase) -> ConformanceCase:
         """Return the case in a form that the engine can run."""
         return self.claims.adapted(self.runner.adapted(case))
 
     def try_cases(
-        self, cases: Sequence[AnyCase], *, vary: int = 0, rng: random.Random | None = None
+        self, cases: Sequence[ConformanceCase], *, vary: int = 0, rng: random.Random | None = None
     ) -> list[tuple[Meaning, Result]]:
         """Run cases, note the outcomes, and return those that were run, with their results.
 
@@ -102,7 +101,9 @@ class Judge:
                 self._compare(first, answer, variant, second, result)
         return answered
 
-    def offering(self, cases: Sequence[AnyCase], relations: Collection[str]) -> list[AnyCase]:
+    def offering(
+        self, cases: Sequence[ConformanceCase], relations: Collection[str]
+    ) -> list[ConformanceCase]:
         """Return the cases with a variant for one of the relations, which are given by their ids.
 
         Args:
@@ -142,7 +143,7 @@ class Judge:
         return [one for one in offered if one and self._may_vary(one)]
 
     def first_failing(
-        self, cases: Sequence[AnyCase], like: Failing | None = None
+        self, cases: Sequence[ConformanceCase], like: Failing | None = None
     ) -> Failing | None:
         """Return the first case that fails for a reason not yet known; note nothing.
 
@@ -185,7 +186,7 @@ class Judge:
             kind = meaning.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
         case = meaning.case
-        if case.isolation == "trusting" and isinstance(case, TimedCase) and case.changed_by_codec:
+        if case.isolation == "trusting" and case.timed and case.changed_by_codec:
             return (
                 "trusting mode copies as often as it likes, which a codec that changes values shows"
             )
@@ -233,6 +234,6 @@ class Judge:
 
 def _some(meanings: Sequence[Meaning], every: int) -> list[Meaning]:
     """Return one case in `every`; of timed cases one in half as many."""
-    timed = [one for one in meanings if isinstance(one.case, TimedCase)]
-    plain = [one for one in meanings if not isinstance(one.case, TimedCase)]
+    timed = [one for one in meanings if one.case.timed]
+    plain = [one for one in meanings if not one.case.timed]
     return [*plain[::every], *timed[:: max(every // 2, 1)]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.engine import Engine, load_engine
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
-from wallaroo_conformance.cases.either import AnyCase
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences
 from wallaroo_conformance.judge.laws import laws_of
@@ -30,7 +30,7 @@ class Replayed:
         options: what the engine was run with.
     """
 
-    case: AnyCase
+    case: ConformanceCase
     meaning: Meaning
     actual: Result | None = None
     beyond: str = ""

@@ -13,8 +13,8 @@ from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.trace import Trace
 from wallaroo.user_code.failure import describe_error
-from wallaroo_conformance.cases.either import AnyCase, assemble, engine_case
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.building import assemble, engine_case
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import Crash, CrashError, NoMoreAnswersError, Result
 
@@ -96,7 +96,7 @@ class Runner:
         finally:
             engine.reducing = False
 
-    def adapted(self, case: AnyCase) -> AnyCase:
+    def adapted(self, case: ConformanceCase) -> ConformanceCase:
         """Return the case in a mode and with thresholds that the engine has."""
         if case.small and not self.capabilities.small:
             case = replace(case, small=False)
@@ -104,12 +104,12 @@ class Runner:
             return case
         return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
 
-    def beyond(self, case: AnyCase) -> str | None:
+    def beyond(self, case: ConformanceCase) -> str | None:
         """Return what the case needs and the engine does not claim, or `None`."""
         can = self.capabilities
         if case.isolation not in can.isolation:
             return f"it has no {case.isolation} mode"
-        if isinstance(case, TimedCase) and case.alters and case.isolation == "trusting":
+        if case.timed and case.alters and case.isolation == "trusting":
             return "trusting mode is not promised to components that alter what they read"
         if case.batches is not None and not can.batches:
             return "it takes no chosen batches"
@@ -117,7 +117,7 @@ class Runner:
             return "it has one partition only"
         return self.refusal(case)
 
-    def refusal(self, case: AnyCase) -> str | None:
+    def refusal(self, case: ConformanceCase) -> str | None:
         """Return what the engine says if it refuses the case's application (build-2)."""
         try:
             self.engine.check(assemble(case))
@@ -125,7 +125,7 @@ class Runner:
             return f"{REFUSED}{refusal}"
         return None
 
-    def run(self, cases: Sequence[AnyCase]) -> list[Result]:
+    def run(self, cases: Sequence[ConformanceCase]) -> list[Result]:
         """Run cases in jobs and return what each gave, in their order.
 
         There are fewer results than cases if the time is over or the engine answers no more.
@@ -151,7 +151,7 @@ class Runner:
                 jobs += [job[half:], job[:half]]
         return results
 
-    def run_alone(self, case: AnyCase) -> Result:
+    def run_alone(self, case: ConformanceCase) -> Result:
         """Run one case in a job of its own.
 
         Raises:
@@ -162,14 +162,14 @@ class Runner:
         except NoMoreAnswersError as error:
             raise HarnessError(str(error)) from None
 
-    def options_for(self, case: AnyCase) -> dict[str, Any]:
+    def options_for(self, case: ConformanceCase) -> dict[str, Any]:
         """Return the options that a case is run with: small thresholds if it wants them."""
         return {**(self.capabilities.small if case.small else {}), **self.options}
 
-    def _engine_case(self, case: AnyCase) -> Case:
+    def _engine_case(self, case: ConformanceCase) -> Case:
         return engine_case(case, options=self.options_for(case))
 
-    def _run_case(self, case: AnyCase) -> Result:
+    def _run_case(self, case: ConformanceCase) -> Result:
         self.jobs += 1
         self.cases += 1
         try:
@@ -181,7 +181,7 @@ class Runner:
                 raise
             return crash(error)  # it is an engine's answer
 
-    def _run_job(self, cases: Sequence[AnyCase]) -> list[Result]:
+    def _run_job(self, cases: Sequence[ConformanceCase]) -> list[Result]:
         """Run several cases in one job.
 
         Raises:

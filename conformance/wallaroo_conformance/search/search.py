@@ -11,8 +11,7 @@ from threading import Event
 from typing import Any
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
@@ -138,7 +137,7 @@ class Search:
         self._budget = budget
         self._deadline.set(budget.seconds)
 
-    def replay(self, cases: Iterable[AnyCase]) -> None:
+    def replay(self, cases: Iterable[ConformanceCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
         if self.runner.given_up:
             return
@@ -154,7 +153,7 @@ class Search:
         self.findings.stored += run
         self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], "fixed"))
 
-    def failure_of(self, case: AnyCase) -> Failure | None:
+    def failure_of(self, case: ConformanceCase) -> Failure | None:
         """Return the failure of one case as it is; the case is neither counted nor reduced."""
         return self._explainer.as_it_is(case)
 
@@ -199,11 +198,11 @@ class Search:
             self.findings.coverage.add(meaning.case, meaning.facts, origins[meaning.case])
 
     def _spare_refused(
-        self, cases: Sequence[AnyCase], answered: Sequence[tuple[Meaning, Result]]
+        self, cases: Sequence[ConformanceCase], answered: Sequence[tuple[Meaning, Result]]
     ) -> None:
         """Draw no more timed cases for an engine that refuses nearly all of them."""
-        timed = sum(isinstance(case, TimedCase) for case in cases)
-        taken = sum(isinstance(meaning.case, TimedCase) for meaning, _ in answered)
+        timed = sum(case.timed for case in cases)
+        taken = sum(meaning.case.timed for meaning, _ in answered)
         if timed >= _FEW and _MOSTLY_REFUSED * taken < timed:
             self._generation.spare_timed = True
             self.findings.spared = self.findings.timed_beyond
@@ -254,7 +253,7 @@ class Search:
             and not (self.findings.spared and law.id in OF_TIMED_CASES)
         ]
 
-    def _try_chosen(self, chosen: Sequence[AnyCase], *, vary: int = 0) -> None:
+    def _try_chosen(self, chosen: Sequence[ConformanceCase], *, vary: int = 0) -> None:
         rng = random.Random(self._seed)  # noqa: S311 - no secret
         answered = self._judge.try_cases(chosen, vary=vary, rng=rng)
         self._cover(answered, dict.fromkeys(chosen, "led"))

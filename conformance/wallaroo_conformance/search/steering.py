@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from wallaroo_conformance.cases.either import AnyCase, cross
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.crossing import crossed
 from wallaroo_conformance.judge.coverage import Coverage, Kind, Pair, PairsMet, in_order
 from wallaroo_conformance.judge.fact import Fact
 
@@ -29,19 +30,19 @@ class Steering:
         self._coverage = coverage
         self._tried: Counter[Pair] = Counter()
 
-    def led(self, count: int, seed: int, kind: Kind) -> list[AnyCase]:
+    def led(self, count: int, seed: int, kind: Kind) -> list[ConformanceCase]:
         """Return at most `count` different cases of a kind; none if few pairs have been met."""
         met = self._coverage.kinds.get(kind)
         if met is None or len(met.of) < _CONTENDERS:
             return []
         rng = Random(seed)  # noqa: S311 - no secret
         facts = list(met.of)
-        made: dict[AnyCase, None] = {}
+        made: dict[ConformanceCase, None] = {}
         for _ in range(count):
             parents = [_met(met, fact, rng) for fact in self._rarest(met, facts, rng)]
             rng.shuffle(parents)
             one, other = parents
-            made[cross(one, other, rng)] = None
+            made[crossed(one, other, rng)] = None
         return list(made)
 
     def _rarest(self, met: PairsMet, facts: list[Fact], rng: Random) -> Pair:
@@ -52,7 +53,7 @@ class Steering:
         return rarest
 
 
-def _met(met: PairsMet, fact: Fact, rng: Random) -> AnyCase:
+def _met(met: PairsMet, fact: Fact, rng: Random) -> ConformanceCase:
     """Return a case that has met a fact, together with any other one.
 
     Small cases leave room for a second fact; large ones have more messages.

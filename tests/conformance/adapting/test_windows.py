@@ -7,14 +7,9 @@ import pickle
 import pytest
 from wallaroo_conformance.adapting.calls import Message, Outcome
 from wallaroo_conformance.adapting.windows import Folded, Folding, WindowCalls, refuse_unfolded
-from wallaroo_conformance.cases.either import engine_case
-from wallaroo_conformance.cases.timed.case import (
-    Entry,
-    SourceSpec,
-    TimedCase,
-    TimedStep,
-    WindowSpec,
-)
+from wallaroo_conformance.cases.building import assemble, engine_case
+from wallaroo_conformance.cases.case import Input, WindowSpec
+from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, step
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -66,18 +61,17 @@ def folded(case: Case) -> Trace:
 )
 def test_what_is_folded_is_what_the_rules_combine(operator: str, window: WindowSpec) -> None:
     payloads = [b"a 12 m", b"a 15 u", b"a 9 x", b"a 13 z", b"a x y", b"a 11 o", b"a 14 n"]
-    inputs = tuple([Entry(payload=payload) for payload in payloads])
-    case = engine_case(TimedCase(steps=(TimedStep(operator, window=window),), inputs=inputs))
+    inputs = tuple([Input(payload=payload) for payload in payloads])
+    case = engine_case(graph(step(operator, window=window), inputs=inputs))
     assert folded(case).comparable() == ReferenceEngine().run(case).comparable()
 
 
 def with_windows(window: WindowSpec) -> tuple[Application, Step]:
     """Return an application of one window step with letters as texts, and the step."""
-    case = TimedCase(steps=(TimedStep("texts", window=window),), inputs=(Entry(),))
-    application = engine_case(case).application
-    step = application.nodes[1]
-    assert isinstance(step, Step)
-    return application, step
+    application = assemble(graph(step("texts", window=window)))
+    made = application.nodes[1]
+    assert isinstance(made, Step)
+    return application, made
 
 
 def sent(calls: WindowCalls, *payloads: bytes) -> list[Message]:
@@ -90,11 +84,11 @@ def sent(calls: WindowCalls, *payloads: bytes) -> list[Message]:
 
 
 def test_two_sessions_become_one_by_a_message_that_is_between_them() -> None:
-    application, step = with_windows(WindowSpec(kind="session", size=10))
+    application, windows = with_windows(WindowSpec(kind="session", size=10))
     calls = WindowCalls(application)
-    folding = Folding(calls, step, pytest.fail)
+    folding = Folding(calls, windows, pytest.fail)
     early, late, between = sent(calls, b"a 5 x", b"a 20 y", b"a 12 z")
-    key = calls.key(step, early)
+    key = calls.key(windows, early)
     assert isinstance(key, bytes)
     first, second = folding.add({}, key, early), folding.add({}, key, late)
     one = folding.join(folding.add(first, key, between), second)
@@ -106,11 +100,11 @@ def test_two_sessions_become_one_by_a_message_that_is_between_them() -> None:
 
 
 def test_window_9_sessions_that_cannot_be_combined_stay_without_the_message_between_them() -> None:
-    application, step = with_windows(WindowSpec(kind="session", size=5))
+    application, windows = with_windows(WindowSpec(kind="session", size=5))
     calls, results = WindowCalls(application), list[Outcome]()
-    folding = Folding(calls, step, results.append)
+    folding = Folding(calls, windows, results.append)
     early, late, between = sent(calls, b"a 3 x", b"a 9 c", b"a 5 z")  # with a c, combine raises
-    key = calls.key(step, early)
+    key = calls.key(windows, early)
     assert isinstance(key, bytes)
     first, second = folding.add({}, key, early), folding.add({}, key, late)
     both = folding.join(folding.add(first, key, between), second)
@@ -122,11 +116,11 @@ def test_window_9_sessions_that_cannot_be_combined_stay_without_the_message_betw
 
 
 def test_a_message_late_for_several_windows_is_one_dead_letter() -> None:
-    application, step = with_windows(WindowSpec(size=10, slide=5))
+    application, windows = with_windows(WindowSpec(size=10, slide=5))
     calls = WindowCalls(application)
-    folding = Folding(calls, step, pytest.fail)
+    folding = Folding(calls, windows, pytest.fail)
     [message] = sent(calls, b"a 5 m")
-    key = calls.key(step, message)
+    key = calls.key(windows, message)
     assert isinstance(key, bytes)
     [letter] = folding.late(key, message)
     assert isinstance(letter, DeadLetter)
@@ -137,13 +131,13 @@ def test_a_message_late_for_several_windows_is_one_dead_letter() -> None:
 
 
 def test_a_message_late_for_some_windows_is_counted_once() -> None:
-    application, step = with_windows(WindowSpec(size=10, slide=5))
+    application, windows = with_windows(WindowSpec(size=10, slide=5))
     calls = WindowCalls(application)
-    folding = Folding(calls, step, pytest.fail)
+    folding = Folding(calls, windows, pytest.fail)
     [message] = sent(calls, b"a 5 m")
     folding.partly_late(message)
     folding.partly_late(message)
-    assert calls.trace([], []).late == {(step.name, "partly"): 1}
+    assert calls.trace([], []).late == {(windows.name, "partly"): 1}
 
 
 @pytest.mark.parametrize(
@@ -162,8 +156,8 @@ def test_build_2_windows_that_are_not_folded_are_refused(window: WindowSpec, rul
 
 
 def test_build_2_windows_of_several_sources_are_refused_to_who_has_one_input() -> None:
-    merged = (TimedStep("merge", other=1), TimedStep("texts", window=WindowSpec()))
-    application = engine_case(TimedCase((SourceSpec(),) * 2, merged, (Entry(),))).application
+    merged = (step("merge", 0, 1), step("texts", window=WindowSpec()))
+    application = assemble(graph(*merged, sources=(TIMED_SOURCE,) * 2))
     with pytest.raises(UnsupportedTopology, match="one source") as caught:
         refuse_unfolded(application, "an engine")
     assert caught.value.rule == "time-3"

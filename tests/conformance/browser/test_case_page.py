@@ -25,7 +25,7 @@ LOOK = """return {
 
 
 def test_the_page_of_a_case_can_be_looked_at(tmp_path: Path) -> None:
-    stored = read_counterexample(STORED / "compute-1-falsy-7f0b305cda.json")
+    stored = read_counterexample(STORED / "compute-1-falsy-77030dece7.json")
     example = Counterexample(stored.case, stored.rule, stored.law, note=NASTY)
     page = tmp_path / "case.html"
     page.write_text(case_page(example, broken("falsy filtered"), path=NASTY))

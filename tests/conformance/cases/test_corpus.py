@@ -15,14 +15,12 @@ from wallaroo_conformance.cases.corpus import (
     write_corpus,
 )
 from wallaroo_conformance.cases.counterexamples import Counterexample
-from wallaroo_conformance.cases.either import AnyCase
-from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_reference.engine import ReferenceEngine
 
-CASES: list[AnyCase] = [ConformanceCase(inputs=(Input(0, b"\xff"),)), TimedCase()]
+CASES: list[ConformanceCase] = [ConformanceCase(inputs=(Input(0, b"\xff"),)), ConformanceCase()]
 
 
 def test_a_corpus_is_read_back_and_holds_no_more_than_it_may(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ from wallaroo_conformance.cases.case import (
     ConformanceCase,
     Input,
     PartitionSpec,
-    PipelineSpec,
-    StepSpec,
 )
+from wallaroo_conformance.cases.composing import row, step, together
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.claims import Claims
@@ -26,8 +25,8 @@ from wallaroo.trace import Trace
 
 KEYED = PartitionSpec("keyed", "Notebook")
 SINGLE = PartitionSpec("single", "Notebook")
-COUNT = StepSpec("count", partition=0)
-COUNT_AGAIN = StepSpec("count", partition=1)
+COUNT = step("count")
+COUNT_AGAIN = step("count", partition=1)
 INPUTS = (Input(0, b"a"), Input(0, b"b"), Input(0, b"a"))
 
 
@@ -38,7 +37,7 @@ def beyond(case: ConformanceCase, **claims: str) -> str | None:
 
 def counting(*partitions: PartitionSpec) -> ConformanceCase:
     steps = (COUNT, COUNT_AGAIN)[: len(partitions)]
-    return ConformanceCase((PipelineSpec(steps=steps),), partitions, INPUTS)
+    return row(*steps, partitions=partitions, inputs=INPUTS)
 
 
 def test_order_1_behind_several_entities_an_engine_without_total_order_is_not_asked() -> None:
@@ -51,12 +50,11 @@ def test_order_1_behind_several_entities_an_engine_without_total_order_is_not_as
 
 def test_order_1_of_messages_that_have_met_different_entities_an_engine_keeps_none() -> None:
     first = counting(SINGLE, SINGLE)
-    [pipeline] = first.pipelines
-    direct = replace(pipeline, steps=pipeline.steps[1:])
-    both = replace(first, pipelines=(pipeline, direct))
+    direct = row(COUNT_AGAIN, partitions=first.partitions)
+    both = together([first, direct], INPUTS)
     assert "met different entities" in beyond(both, order="entity")
     assert beyond(both, order="total") is None
-    same = replace(first, pipelines=(pipeline, pipeline))
+    same = together([first, first], INPUTS)
     assert beyond(same, order="entity") is None
 
 
@@ -136,15 +134,14 @@ class NoDeadLetters(ReferenceEngine):
 
 
 def test_a_replayed_case_says_nothing_where_what_differs_is_not_claimed() -> None:
-    step = StepSpec("note_in_secret")
-    case = ConformanceCase((PipelineSpec(steps=(step,)),), (SINGLE,), (Input(0, b"a"),))
+    case = row(step("note_in_secret"), partitions=(SINGLE,), inputs=(Input(0, b"a"),))
     unclaimed = Capabilities(frozenset({"isolated"}), unsupported_rules=frozenset({"state-4"}))
     found = replayed(Counterexample(case), broken("flag ignored", claims=unclaimed))
     assert found.failure is None
     assert "state-4" in found.beyond
 
 
-CHECK = Check(Budget(150, top_up=0), counterexamples=None)
+CHECK = Check(Budget(256, top_up=0), counterexamples=None)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wallaroo_conformance.cases.case import ConformanceCase, Input
-from wallaroo_conformance.cases.timed.case import TimedCase
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.report.showing import coverage_text
@@ -39,7 +38,7 @@ def test_a_pair_is_never_met_where_each_of_its_facts_was() -> None:
 def test_facts_of_plain_and_of_timed_cases_are_not_missed_together() -> None:
     coverage = Coverage()
     coverage.add(case(1), frozenset({A, B}), "chance")
-    coverage.add(TimedCase(), frozenset({C, D}), "chance")
+    coverage.add(ConformanceCase(ended=True), frozenset({C, D}), "chance")
     assert coverage.result().pairs_never == 0
 
 

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from wallaroo_conformance.cases.timed.aggregations import AGGREGATIONS
-from wallaroo_conformance.cases.timed.case import (
-    Entry,
-    SourceSpec,
-    TimedCase,
-    TimedStep,
-    WindowSpec,
-)
-from wallaroo_conformance.cases.timed.operators import KEYS
+from wallaroo_conformance.cases.case import Input, SourceSpec, StepSpec, WindowSpec
+from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, record, step
+from wallaroo_conformance.cases.operators import KEYS
+from wallaroo_conformance.cases.operators.aggregations import AGGREGATIONS
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.oracle import reference_oracle
 
 TEXTS, LETTER = next(iter(AGGREGATIONS)), next(iter(KEYS))
-KEY, COLLECT = TimedStep(LETTER), TimedStep("collect")
-SAME = TimedStep()
-BY_EVENT_TIME, BY_ARRIVAL = SourceSpec(), SourceSpec(event_time=None)
+KEY, COLLECT, SAME = step(LETTER), step("collect"), step("same")
+BY_ARRIVAL = replace(TIMED_SOURCE, event_time=None)
 RAISING = "u"  # the mark on which update raises
 
 
-def counted(count: int, timeout: int | None = None) -> TimedStep:
-    return TimedStep(TEXTS, window=WindowSpec("count", count, timeout=timeout))
+def counted(count: int, timeout: int | None = None) -> StepSpec:
+    return step(TEXTS, window=WindowSpec("count", count, timeout=timeout))
 
 
-def frames(*texts: str) -> tuple[Entry, ...]:
+def frames(*texts: str) -> tuple[Input, ...]:
     """Return records that arrive five nanoseconds after one another."""
     return tuple(
-        Entry(at=5 * number, payload=f"a {number} {text}".encode())
+        Input(at=5 * number, payload=f"a {number} {text}".encode())
         for number, text in enumerate(texts)
     )
 
 
 def meets(
     fact: Fact,
-    steps: tuple[TimedStep, ...],
-    inputs: tuple[Entry, ...],
-    source: SourceSpec = BY_EVENT_TIME,
+    steps: tuple[StepSpec, ...],
+    inputs: tuple[Input, ...],
+    source: SourceSpec = TIMED_SOURCE,
 ) -> bool:
-    case = TimedCase(sources=(source,), steps=steps, inputs=inputs, ended=False)
+    case = graph(*steps, sources=(source,), inputs=inputs, ended=False)
     [meaning] = reference_oracle().ask([case])
     return fact in meaning.facts
 
@@ -65,9 +61,9 @@ def test_window_9_update_raises_for_a_window_that_had_messages(
     ],
 )
 def test_window_8_a_window_of_several_messages_times_out(
-    window: TimedStep, at: int, timed_out: bool
+    window: StepSpec, at: int, timed_out: bool
 ) -> None:
-    inputs = (*frames("m", "m"), Entry("tick", at=at))
+    inputs = (*frames("m", "m"), Input(what="tick", at=at))
     assert meets(Fact.TIMEOUT_OF_SEVERAL, (window,), inputs) is timed_out
 
 
@@ -81,7 +77,7 @@ def test_window_8_a_window_of_several_messages_times_out(
         ((KEY, COLLECT, SAME), False),
     ],
 )
-def test_key_2_a_key_is_taken_before_windows(steps: tuple[TimedStep, ...], taken: bool) -> None:
+def test_key_2_a_key_is_taken_before_windows(steps: tuple[StepSpec, ...], taken: bool) -> None:
     assert meets(Fact.KEY_TAKEN, steps, frames("m", "m")) is taken
 
 
@@ -91,17 +87,17 @@ NO_MESSAGE = b"nothing"  # which the decoder refuses
 @pytest.mark.parametrize(
     ("inputs", "lost"),
     [
-        ([Entry(at=0), Entry(at=20, payload=NO_MESSAGE)], True),
-        ([Entry(at=0), Entry(at=20, payload=NO_MESSAGE), Entry(at=20)], True),
-        ([Entry(at=0), Entry(at=20)], False),
-        ([Entry(at=0), Entry(at=5, payload=NO_MESSAGE), Entry("tick", at=20)], False),
-        ([Entry(at=0), Entry(at=5, payload=NO_MESSAGE), Entry("end", at=20)], False),
+        ([record(0, "a 0 m"), Input(at=20, payload=NO_MESSAGE)], True),
+        ([record(0, "a 0 m"), Input(at=20, payload=NO_MESSAGE), record(20, "a 0 m")], True),
+        ([record(0, "a 0 m"), record(20, "a 0 m")], False),
+        ([record(0, "a 0 m"), Input(at=5, payload=NO_MESSAGE), Input(what="tick", at=20)], False),
+        ([record(0, "a 0 m"), Input(at=5, payload=NO_MESSAGE), Input(what="end", at=20)], False),
     ],
 )
 def test_time_4_a_frame_that_gives_no_message_makes_windows_due(
-    inputs: list[Entry], lost: bool
+    inputs: list[Input], lost: bool
 ) -> None:
-    windows = TimedStep(TEXTS, window=WindowSpec())
+    windows = step(TEXTS, window=WindowSpec())
     assert meets(Fact.FIRED_BY_LOST, (windows,), tuple(inputs), BY_ARRIVAL) is lost
 
 
@@ -116,7 +112,7 @@ def test_time_4_a_frame_that_gives_no_message_makes_windows_due(
 def test_time_4_windows_of_one_key_or_of_several_are_due_together(
     payloads: list[bytes], several: bool, one: bool
 ) -> None:
-    steps = (KEY, TimedStep(TEXTS, window=WindowSpec(size=1, delay=10)))
-    inputs = (*[Entry(payload=payload) for payload in payloads], Entry("end"))
+    steps = (KEY, step(TEXTS, window=WindowSpec(size=1, delay=10)))
+    inputs = (*[Input(payload=payload) for payload in payloads], Input(what="end"))
     assert meets(Fact.DUE_TOGETHER, steps, inputs) is several
     assert meets(Fact.ONE_KEY_DUE, steps, inputs) is one

@@ -12,9 +12,9 @@ from typing import Any
 
 import psutil
 import pytest
+from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.cases.counterexamples import stored
-from wallaroo_conformance.cases.either import engine_case
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.differences import Crash, CrashError, NoMoreAnswersError
 from wallaroo_conformance.pipe.engine import EngineCommandError, Patience, PipeEngine
@@ -253,7 +253,7 @@ def test_a_job_is_run_at_once_by_an_engine_that_can_and_a_crash_is_one_cases(
         "class Together(type(load_engine('reference'))):\n"
         "    seconds = 60\n"
         "    def run_many(self, cases):\n"
-        "        payloads = [payload for case in cases for _, payload in case.input_log]\n"
+        "        payloads = [record.payload for case in cases for record in case.records]\n"
         "        print(*payloads)\n"
         "        if b'bad' in payloads:\n"
         "            raise ValueError('a job fails as a whole')\n"

@@ -6,19 +6,18 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.case import ConformanceCase, WindowSpec
 from wallaroo_conformance.cases.catalogue import catalogue
 from wallaroo_conformance.cases.counterexamples import stored
-from wallaroo_conformance.cases.either import AnyCase, engine_case
-from wallaroo_conformance.cases.generating import generate_timed
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.graph import without_steps
 from wallaroo_conformance.cases.operators import BUILDERS, STEPS
-from wallaroo_conformance.cases.timed.case import WindowSpec
-from wallaroo_conformance.cases.timed.operators import STATEFUL
-from wallaroo_conformance.cases.timed.tour import timed_tour
+from wallaroo_conformance.cases.timed_tour import timed_tour
 from wallaroo_conformance.cases.tour import tour
 from wallaroo_conformance.cli.engines import OURS, AdapterError, adapter_command, find_adapter
 from wallaroo_conformance.judge.claims import Claims
@@ -42,7 +41,7 @@ from wallaroo.trace import Trace
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
 TAKEN = ("dead-letter", "drop")  # what windows.mjs knows to do with late messages
-CASES = [*[example.case for example in stored()], *generate_timed(20, 0)]
+CASES = [*[example.case for example in stored()], *generate(20, 0, timed=True)]
 
 
 def test_the_schema_holds_for_what_is_sent() -> None:
@@ -54,8 +53,8 @@ def test_the_schema_holds_for_what_is_sent() -> None:
     VALIDATOR.validate(json.loads(to_line({"type": "job", "job": 1, "cases": cases})))
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate({"type": "job", "job": "1", "cases": []})
-    timed = next(form for form in cases if form["case"].get("steps"))
-    del timed["case"]["steps"][0]["origin"]
+    timed = next(form for form in cases if form["case"]["steps"])
+    del timed["case"]["steps"][0]["origins"]
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate({"type": "job", "job": 1, "cases": [timed]})
 
@@ -141,10 +140,10 @@ def engine_of(command: list[str], tmp_path: Path) -> PipeEngine:
     return PipeEngine(command, tmp_path / "engine.log", patience=Patience())
 
 
-def tumbling_cases() -> list[AnyCase]:
+def tumbling_cases() -> list[ConformanceCase]:
     """Return timed cases that windows.mjs takes: tumbling windows, and no state behind them."""
     found = [
-        replace(case, steps=tuple([step for step in case.steps if step.operator not in STATEFUL]))
+        without_steps(case, {step.id: step.origins[0] for step in case.stateful()})
         for case in timed_tour("any")
     ]
     windows = {WindowSpec(delay=delay, late=late) for delay in (0, 5) for late in TAKEN}
@@ -170,7 +169,7 @@ NODE = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not inst
     ids=["naive", "JavaScript", "windows in JavaScript"],
 )
 def test_an_engine_written_from_the_documents_agrees(
-    command: list[str], cases: list[AnyCase], least: int, tmp_path: Path
+    command: list[str], cases: list[ConformanceCase], least: int, tmp_path: Path
 ) -> None:
     engine = engine_of(command, tmp_path)
     claims = Claims(engine.capabilities())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
 import pytest
-from wallaroo_conformance.cases.case import ConformanceCase, Input, PipelineSpec, StepSpec
+from wallaroo_conformance.cases.case import ConformanceCase, Input
+from wallaroo_conformance.cases.composing import row, step
 from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, read_counterexample
 from wallaroo_conformance.judge.results import KEPT
 from wallaroo_conformance.report.case_page import case_page
@@ -19,14 +19,14 @@ from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
 from wallaroo.cli.main import main
 
-FALSY = STORED / "compute-1-falsy-7f0b305cda.json"
+FALSY = STORED / "compute-1-falsy-77030dece7.json"
 MUTANT = broken("falsy filtered")
 
 
 def test_the_way_of_the_messages_ends_where_the_engines_part() -> None:
-    [pipeline] = read_counterexample(FALSY).case.pipelines  # type: ignore[union-attr]  # no timed one
-    longer = replace(pipeline, steps=(*pipeline.steps, StepSpec("identity")))
-    case = replace(read_counterexample(FALSY).case, pipelines=(longer,))
+    first = read_counterexample(FALSY).case
+    steps = [step(one.operator) for one in first.steps]
+    case = row(*steps, step("identity"), decoder=first.sources[0].decoder, inputs=first.inputs)
     page = unescape(case_page(Counterexample(case, rule="compute-1"), MUTANT, path="case.json"))
     before, behind = page.split("What is behind it", 1)
     assert before.count("≠ here they part") == 1
@@ -39,7 +39,7 @@ def test_the_way_of_the_messages_ends_where_the_engines_part() -> None:
 
 def test_the_page_loads_nothing_and_escapes() -> None:
     nasty = "<script>alert(1)</script>"
-    case = ConformanceCase((PipelineSpec(),), inputs=(Input(0, nasty.encode()),))
+    case = ConformanceCase(inputs=(Input(0, nasty.encode()),))
     page = case_page(Counterexample(case, note=nasty), ReferenceEngine(), path=nasty)
     assert nasty not in page
     assert "<script" not in page
@@ -50,9 +50,9 @@ def test_the_page_loads_nothing_and_escapes() -> None:
 
 
 def test_engines_that_call_in_another_order_are_compared_node_by_node() -> None:
-    steps = (StepSpec("fork"), StepSpec("identity"))
+    steps = (step("fork"), step("identity"))
     inputs = tuple(Input(0, payload) for payload in (b"a", b"b", b"c"))
-    case = ConformanceCase((PipelineSpec(steps=steps),), inputs=inputs, isolation="trusting")
+    case = row(*steps, inputs=inputs, isolation="trusting")
     assert followed(CompiledEngine(), case) == followed(ReferenceEngine(), case) != {}
 
 

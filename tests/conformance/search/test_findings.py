@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wallaroo_conformance.cases.timed.case import Entry, TimedCase, TimedStep, WindowSpec
+from wallaroo_conformance.cases.case import WindowSpec
+from wallaroo_conformance.cases.composing import graph, record, step
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.findings import Findings
 
@@ -14,7 +15,7 @@ def statuses(findings: Findings) -> dict[str, str]:
 
 def test_a_rule_of_which_every_case_is_refused_waits_for_none() -> None:
     # `window-2/sliding` was met by no case. Of an engine that refuses windows it is not missing.
-    case = TimedCase(steps=(TimedStep("texts", window=WindowSpec()),), inputs=(Entry(),))
+    case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
     meaning = reference_oracle().ask([case])[0]
     findings = Findings()
     findings.add_beyond(meaning, "refused: window-1, no windows", refused=True)
@@ -24,7 +25,7 @@ def test_a_rule_of_which_every_case_is_refused_waits_for_none() -> None:
 
 
 def test_a_rule_of_which_an_engine_claims_no_stop_waits_for_its_other_laws() -> None:
-    case = TimedCase(steps=(TimedStep("texts", window=WindowSpec()),), inputs=(Entry(),))
+    case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
     findings = Findings()
     findings.add_beyond(reference_oracle().ask([case])[0], "it claims no stop", refused=False)
     assert statuses(findings)["sliding"] == "not exercised"

@@ -6,8 +6,7 @@ from datetime import date
 
 import pytest
 from wallaroo_conformance.cases.operators import Tone
-from wallaroo_conformance.cases.pairs import pairs
-from wallaroo_conformance.cases.timed.case import TimedCase
+from wallaroo_conformance.cases.tour import pairs
 from wallaroo_conformance.judge.divergences import Divergence
 from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget
 from wallaroo_conformance.search.generation import Generation
@@ -38,9 +37,9 @@ def test_what_every_search_has_comes_between_chance_and_what_is_led() -> None:
     assert [len(first), len(timed), len(later)] == [32, 16, 50]
     assert not led  # there is nothing to lead them
     assert not again
-    assert {type(case) for case in (*timed, *other_tour)} == {TimedCase}
+    assert all(case.timed for case in (*timed, *other_tour))
     assert {case.isolation for case in other_tour} == BOTH
-    assert sum(isinstance(case, TimedCase) for case in later) == 12
+    assert sum(case.timed for case in later) == 12
     assert {case.isolation for case in tour} == BOTH
     assert set(third) == set(pairs("any"))
     assert set(third.values()) == {"fixed"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from wallaroo_conformance.cases.either import engine_case
-from wallaroo_conformance.cases.generating import generate, generate_timed
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.generating import generate
 from wallaroo_reference.checkpoints.blobs import DamagedBlobError, decode
 from wallaroo_reference.compiled.codegen import compiles
 from wallaroo_reference.compiled.machine import Compiled
@@ -105,10 +105,9 @@ def differs(case, modes):
 @pytest.mark.parametrize("mode", MACHINES)
 @pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
 def test_cuts_do_not_show(timed, mode):
-    drawn = generate_timed if timed else generate
     cases = [
         case
-        for case in drawn(25, 1, "tame" if mode == "trusting" else "any")
+        for case in generate(25, 1, "tame" if mode == "trusting" else "any", timed=timed)
         if mode == "isolated" or compiles(engine_case(case).application)
     ]
     assert len(cases) > 15
@@ -117,7 +116,9 @@ def test_cuts_do_not_show(timed, mode):
 
 def test_the_other_mode_can_go_on():
     cases = [
-        case for case in generate_timed(20, 2, "tame") if compiles(engine_case(case).application)
+        case
+        for case in generate(20, 2, "tame", timed=True)
+        if compiles(engine_case(case).application)
     ]
     for case in cases:
         outputs, _, ended = carried(case, ["trusting", "isolated"], EVERY)

@@ -9,27 +9,47 @@ cases are reduced towards the first.
 
 from __future__ import annotations
 
+from wallaroo_conformance.cases.operators.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.operators.computing import COMPUTATIONS
 from wallaroo_conformance.cases.operators.computing_multi import MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.decoding import DECODERS
 from wallaroo_conformance.cases.operators.encoding import ENCODERS
 from wallaroo_conformance.cases.operators.pairs import ODD_PAIRS
-from wallaroo_conformance.cases.operators.routing import KEY_LISTS, ROUTES, U64_KEY_LISTS
+from wallaroo_conformance.cases.operators.routing import (
+    KEY_LISTS,
+    PARTITION_FUNCTIONS,
+    U64_KEY_LISTS,
+)
 from wallaroo_conformance.cases.operators.stateful import PLAIN_PAIRS
 from wallaroo_conformance.cases.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.states import BUILDERS
 from wallaroo_conformance.cases.operators.table import Table, Tone, Trait
+from wallaroo_conformance.cases.operators.triples import EVENT_TIMES, KEYS
 
 STATE_COMPUTATIONS = Table(PLAIN_PAIRS, ODD_PAIRS)
 STATELESS = Table(COMPUTATIONS, MULTI_COMPUTATIONS)
 STATEFUL = Table(STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
 STEPS = Table(STATELESS, STATEFUL)
+"""Computations."""
+ROUTES = Table(PARTITION_FUNCTIONS, KEYS)
+"""In the builder's form a key extractor can stand for a partition function."""
+GRAPH = ("collect", "merge")
+"""Operators that have no component."""
+ALTERING = frozenset(Table(KEYS, AGGREGATIONS, EVENT_TIMES).having(Trait.FINDING))
+"""Operators that alter what they are only to read, which no check finds: `trusting` mode is not
+promised to them."""
 
 __all__ = [
+    "AGGREGATIONS",
+    "ALTERING",
     "BUILDERS",
+    "COMBINING",
     "COMPUTATIONS",
     "DECODERS",
     "ENCODERS",
+    "EVENT_TIMES",
+    "GRAPH",
+    "KEYS",
     "KEY_LISTS",
     "MULTI_COMPUTATIONS",
     "ROUTES",

@@ -11,7 +11,7 @@ from wallaroo_conformance.cases.operators.common import alter, chosen, complain,
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import Agreeable, Disguised, Undecided
 
-ROUTES = Table()
+PARTITION_FUNCTIONS = Table()
 
 
 class Suit(enum.IntEnum):
@@ -33,36 +33,36 @@ class Name(str):
     __slots__ = ()
 
 
-@ROUTES.add(Trait.COMMON)
+@PARTITION_FUNCTIONS.add(Trait.COMMON)
 @wallaroo.partition
 def by_text(message: Any) -> Any:
     """Return the message's text."""
     return str(message)[:6]
 
 
-@ROUTES.add(Trait.COMMON)
+@PARTITION_FUNCTIONS.add(Trait.COMMON)
 @wallaroo.partition
 def hot(message: Any) -> Any:
     """Return one key for all."""
     return "hot"
 
 
-@ROUTES.add(Trait.COMMON)
+@PARTITION_FUNCTIONS.add(Trait.COMMON)
 @wallaroo.partition
-def by_letter(message: Any) -> Any:
+def by_first(message: Any) -> Any:
     """Return the first letter, a to z, else an exclamation mark."""
     first = str(message)[:1].lower()
     return first if first in string.ascii_lowercase and first else "!"
 
 
-@ROUTES.add(Trait.COMMON, Trait.NUMBERS)
+@PARTITION_FUNCTIONS.add(Trait.COMMON, Trait.NUMBERS)
 @wallaroo.partition
 def by_value(message: Any) -> Any:
     """Return the message itself, whatever it is."""
     return message
 
 
-@ROUTES.add(Trait.NUMBERS)
+@PARTITION_FUNCTIONS.add(Trait.NUMBERS)
 class BySize:
     """Returns a small number. Written as a class."""
 
@@ -71,14 +71,14 @@ class BySize:
         return len(str(message)) % 4
 
 
-@ROUTES.add(Trait.NUMBERS)
+@PARTITION_FUNCTIONS.add(Trait.NUMBERS)
 @wallaroo.partition
 def alike(message: Any) -> Any:
     """Return one of several values that look alike; two of them are not keys."""
     return chosen(message, ("1", b"1", 1, (1,), True, "\uff11", ("1",), 1.0))
 
 
-@ROUTES.add()
+@PARTITION_FUNCTIONS.add()
 @wallaroo.partition
 def unusual(message: Any) -> Any:
     """Return text that is easily taken for other text."""
@@ -90,8 +90,8 @@ def unusual(message: Any) -> Any:
     return chosen(message, keys)
 
 
-@ROUTES.add(Trait.NUMBERS, made=(2, "x"), name="failing")
-@ROUTES.add(made=(1, "\0\0"), name="first_of_any")
+@PARTITION_FUNCTIONS.add(Trait.NUMBERS, made=(2, "x"), name="failing")
+@PARTITION_FUNCTIONS.add(made=(1, "\0\0"), name="first_of_any")
 class Beginning:
     """Returns the first characters, ASCII or not; raises on a mark: instances of one class."""
 
@@ -106,7 +106,7 @@ class Beginning:
         return str(message)[: self.length]
 
 
-@ROUTES.add(Trait.TUPLES)
+@PARTITION_FUNCTIONS.add(Trait.TUPLES)
 @wallaroo.partition
 def nested(message: Any) -> Any:
     """Return tuples in tuples, many of which look alike when they are flattened."""
@@ -121,7 +121,7 @@ def nested(message: Any) -> Any:
     return chosen(message, keys)
 
 
-@ROUTES.add()
+@PARTITION_FUNCTIONS.add()
 @wallaroo.partition
 def annotated_key(message: Any) -> str:
     """Return text as announced, and for some marks what was not announced."""
@@ -133,7 +133,7 @@ def annotated_key(message: Any) -> str:
     return len(written) if "x" in written else written  # type: ignore[return-value]
 
 
-@ROUTES.add(Trait.NUMBERS)
+@PARTITION_FUNCTIONS.add(Trait.NUMBERS)
 @wallaroo.partition
 def no_key(message: Any) -> Any:
     """Return a key for some messages, and what is no key for others."""
@@ -146,7 +146,7 @@ def no_key(message: Any) -> Any:
     return chosen(message, ("even", 1, *others, "1", 0, (0, 0)))
 
 
-@ROUTES.add()
+@PARTITION_FUNCTIONS.add()
 @wallaroo.partition
 def nearly_tuples(message: Any) -> Any:
     """Return tuples that are keys, and values equal to them that are not keys."""
@@ -157,7 +157,7 @@ def nearly_tuples(message: Any) -> Any:
     return chosen(message, tuples)
 
 
-@ROUTES.add(Trait.NUMBERS)
+@PARTITION_FUNCTIONS.add(Trait.NUMBERS)
 @wallaroo.partition
 def complaining_key(message: Any) -> Any:
     """Raise what engines themselves catch."""
@@ -165,7 +165,7 @@ def complaining_key(message: Any) -> Any:
     return len(str(message)) % 2
 
 
-@ROUTES.add()
+@PARTITION_FUNCTIONS.add()
 @wallaroo.partition
 def leaving_key(message: Any) -> Any:
     """End the process on the message quit."""
@@ -173,7 +173,7 @@ def leaving_key(message: Any) -> Any:
     return str(message)[:2]
 
 
-@ROUTES.add(Trait.COMMON, Trait.FINDING, Trait.NUMBERS, Trait.ALTERS_MESSAGE)
+@PARTITION_FUNCTIONS.add(Trait.COMMON, Trait.FINDING, Trait.NUMBERS, Trait.ALTERS_MESSAGE)
 @wallaroo.partition
 def taking(message: Any) -> Any:
     """Find the key by taking the message apart."""
@@ -187,7 +187,7 @@ def taking(message: Any) -> Any:
     return str(type(message).__name__)
 
 
-@ROUTES.add()
+@PARTITION_FUNCTIONS.add()
 @wallaroo.partition
 def long(message: Any) -> Any:
     """Return a key just short enough, or just too long, on a message with an x."""
@@ -202,7 +202,7 @@ def long(message: Any) -> Any:
     return chosen(message, keys)
 
 
-@ROUTES.add(Trait.NUMBERS)
+@PARTITION_FUNCTIONS.add(Trait.NUMBERS)
 @wallaroo.partition
 def number(message: Any) -> Any:
     """Return a number of any size, from 0 to the largest 64-bit one and beyond."""
@@ -221,7 +221,7 @@ class KeyList(NamedTuple):
 
 
 KEY_LISTS: dict[str, KeyList] = {
-    "letters": KeyList([*string.ascii_lowercase, "!"], "by_letter"),
+    "letters": KeyList([*string.ascii_lowercase, "!"], "by_first"),
     "few": KeyList(["hot", "a", "even", "1", b"1", 1, (1,)], "alike"),
     "strange": KeyList(["\u00e9", "\ud800", "", "\0", (), ("a",), 2, -1], "unusual"),
     "tuples": KeyList([(), ("a",), ((),), ("a", "b"), (-1,), "a"], "nested"),

@@ -16,6 +16,8 @@ Tone: TypeAlias = Literal["any", "tame"]
 class Trait(enum.Enum):
     """What the code that generates, observes or builds a case must know about an operator."""
 
+    OF_TRIPLES = "takes messages of a letter, a number and a text; `choices` has it where asked for"
+    OF_STEP = "is made anew for each step, with the step's name"
     COMMON = "is drawn more often than others"
     FINDING = "makes a finding: `trusting` mode is not promised to it"
     ANY_TYPE = "of a decoder: gives messages of any type"
@@ -93,18 +95,20 @@ class Table(dict[str, Any]):
         """Return the names of the operators that have a trait."""
         return tuple([name for name in self if trait in self.traits[name]])
 
-    def choices(self, tone: Tone, common: int = 0) -> tuple[str, ...]:
+    def choices(self, tone: Tone, common: int = 0, *, triples: bool = False) -> tuple[str, ...]:
         """Return the names to choose from, the plainest first.
 
         Args:
             tone: `tame`: without the operators that make findings.
             common: how many times more the common ones are among them.
+            triples: those that take messages of three parts, not the others.
         """
         return tuple(
             [
                 name
                 for name in self
-                if tone == "any" or not self.has(name, Trait.FINDING)
+                if self.has(name, Trait.OF_TRIPLES) is triples
+                and (tone == "any" or not self.has(name, Trait.FINDING))
                 for _ in range(1 + common * self.has(name, Trait.COMMON))
             ]
         )

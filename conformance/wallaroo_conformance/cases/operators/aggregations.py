@@ -1,0 +1,212 @@
+"""Aggregations: what windows make of messages of three parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wallaroo_conformance.cases.operators.marks import fail
+from wallaroo_conformance.cases.operators.table import Table, Trait
+
+AGGREGATIONS = Table()
+
+
+@dataclass(frozen=True)
+class Named:
+    """A component with the name of its step (graph-5)."""
+
+    step: str
+
+    def name(self) -> str:
+        """Return the step's name."""
+        return self.step
+
+
+def _letter(key: Any) -> str:
+    return key if isinstance(key, str) else "-" if key == () else ascii(key).replace(" ", "")
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.COMMON, name="texts")
+class Texts(Named):
+    """An aggregation that tells all texts, in their order, and the window's bounds."""
+
+    def initial_accumulator(self) -> Any:
+        """Return no texts."""
+        return []
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, in place."""
+        if "u" in message[2]:
+            fail(message[2])
+        accumulator.append(message[2])
+
+    def combine(self, earlier: Any, later: Any) -> None:
+        """Add the later texts, in place."""
+        for text in later:
+            if "c" in text:
+                fail(text)
+        earlier += later
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts; marks fail or give nothing."""
+        text = "+".join(accumulator)
+        if "o" in text:
+            fail(text)
+        if "n" in text:
+            return None
+        return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.LATE_AS_ANY, name="begun_texts")
+class BegunTexts(Texts):
+    """The same, and its first accumulator is not empty: one too many that is combined shows."""
+
+    def initial_accumulator(self) -> Any:
+        """Return a text that no message has."""
+        return ["^"]
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, each with what its pane began with before it."""
+        return super().output(key, ["".join(accumulator)], window)
+
+
+@AGGREGATIONS.add(
+    Trait.OF_STEP, Trait.FINDING, Trait.ALTERS_MESSAGE, Trait.ALTERS_PANES, name="altered_texts"
+)
+class AlteredTexts(Texts):
+    """The same, and it alters all that it is given, also where it raises."""
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, and alter the message, before a mark fails."""
+        accumulator.append(message[2])
+        text, message[2] = message[2], "altered"
+        if "u" in text:
+            fail(text)
+
+    def combine(self, earlier: Any, later: Any) -> None:
+        """Add the later texts, and more to both, before a mark fails."""
+        earlier.append("altered")
+        super().combine(earlier, later)
+        later.append("altered")
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, and add to them."""
+        given = super().output(key, accumulator, window)
+        accumulator.append("altered")
+        return given
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, name="greatest")
+class Greatest(Texts):
+    """An aggregation that keeps the accumulator whose first text is greater, perhaps the later."""
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return the later texts if they are greater; else add the first of them to the others."""
+        if later[0] > earlier[0]:
+            return later
+        earlier.append(later[0])
+        return None
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.LATE_AS_ANY, Trait.ALTERS_PANES, name="prepended")
+class Prepended(Texts):
+    """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
+
+    Accumulators, which are lists in a list, are isolated: what it does to them shows in no other
+    window.
+    """
+
+    def initial_accumulator(self) -> Any:
+        """Return no texts."""
+        return [[]]
+
+    def update(self, message: Any, accumulator: Any) -> None:
+        """Add the text, in place."""
+        super().update(message, accumulator[0])
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return the later texts, with the earlier before them."""
+        later[0][:0] = earlier[0]
+        return later
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return all texts, and add to them."""
+        given = super().output(key, accumulator[0], window)
+        accumulator[0].append("added")
+        return given
+
+
+class Blank(list[Any]):
+    """A message that is false, and a message all the same."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"Blank({super().__repr__()})"
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.LATE_AS_ANY, name="parity")
+class Parity(Named):
+    """An aggregation whose accumulators, results and messages are false as often as not."""
+
+    def initial_accumulator(self) -> Any:
+        """Return 1."""
+        return 1
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return 1 or 0, by the text's last character."""
+        return (accumulator + ord(message[2][-1])) % 2
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return 0 where the two are alike."""
+        return earlier ^ later
+
+    def output(self, key: Any, accumulator: Any) -> Any:
+        """Return a message that is as true as the accumulator."""
+        given = [_letter(key), 0, str(accumulator)]
+        return given if accumulator else Blank(given)
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, name="halves")
+class Halves(Named):
+    """An aggregation in which order and grouping show to the last bit; without bounds."""
+
+    def initial_accumulator(self) -> Any:
+        """Return nothing so far."""
+        return 0.0
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return a number made of the last one."""
+        return accumulator / 3 + len(message[2])
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return a number made of both."""
+        return earlier / 7 + later
+
+    def output(self, key: Any, accumulator: Any) -> Any:
+        """Return the number as text."""
+        return [_letter(key), 0, repr(accumulator)]
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, name="number")
+class Number(Named):
+    """An aggregation without combine: how many messages there are."""
+
+    def initial_accumulator(self) -> Any:
+        """Return none so far."""
+        return 0
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Count one more."""
+        if "u" in message[2]:
+            fail(message[2])
+        return accumulator + 1
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return the number as text."""
+        return [_letter(key), window.end, f"{accumulator}@{window.start}-{window.end}"]
+
+
+COMBINING = tuple(name for name, kind in AGGREGATIONS.items() if hasattr(kind, "combine"))
+"""Aggregations that sliding windows and sessions can have."""

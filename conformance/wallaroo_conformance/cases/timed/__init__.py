@@ -1,1 +1,0 @@
-"""Timed cases: graphs, keys, event times and windows, with records that have arrival times."""

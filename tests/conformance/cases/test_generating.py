@@ -1,0 +1,154 @@
+"""What is generated, and what every search has, reaches everything there is."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from itertools import pairwise, product
+from types import ModuleType
+
+import pytest
+from wallaroo_conformance.cases import (
+    building,
+    case,
+    composing,
+    crossing,
+    generating,
+    graph,
+    readable,
+    reading,
+    reducing,
+    timed_tour,
+    tour,
+)
+from wallaroo_conformance.cases.case import ConformanceCase, SinkSpec, SourceSpec, StepSpec
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.operators import (
+    AGGREGATIONS,
+    BUILDERS,
+    DECODERS,
+    ENCODERS,
+    EVENT_TIMES,
+    GRAPH,
+    KEY_LISTS,
+    KEYS,
+    ROUTES,
+    STATEFUL,
+    STATELESS,
+    STEPS,
+    U64_KEY_LISTS,
+    Tone,
+    Trait,
+)
+from wallaroo_conformance.cases.operators.marks import MARKS
+from wallaroo_conformance.cases.payloads import PAYLOADS
+from wallaroo_conformance.judge import facts, observing, timed_facts, timed_observing
+from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.laws import LAWS, exercised
+from wallaroo_conformance.judge.oracle import reference_oracle
+
+SEED = 20261121
+TABLES = (DECODERS, STEPS, ROUTES, BUILDERS, ENCODERS, AGGREGATIONS, EVENT_TIMES)
+
+pytestmark = pytest.mark.xdist_group("generated")  # once, not once for each worker
+
+
+@pytest.fixture(scope="module")
+def generated() -> list[ConformanceCase]:
+    return [one for part in range(2) for one in generate(1_000, SEED + part)]
+
+
+def names(cases: list[ConformanceCase]) -> set[object]:
+    """Return what the nodes and state partitions of cases name."""
+    nodes = [node for one in cases for node in (*one.sources, *one.steps, *one.sinks)]
+    partitions = [spec for one in cases for spec in one.partitions]
+    return {value for part in (*nodes, *partitions) for value in vars(part).values()}
+
+
+def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
+    named = names(generated)
+    for table in TABLES[:5]:
+        assert set(table.choices("any")) <= named
+    assert {*KEY_LISTS, *U64_KEY_LISTS} <= named
+    assert {entry.payload for one in generated for entry in one.inputs} == set(PAYLOADS)
+
+
+def test_every_operator_of_triples_and_every_mark_is_reached() -> None:
+    timed = [*generate(300, 7, timed=True)]
+    named = names(timed)
+    for table in (STATELESS, STATEFUL, ROUTES, ENCODERS):
+        assert set(table.choices("any", triples=True)) <= named
+    assert {*AGGREGATIONS, *KEYS, *GRAPH, *EVENT_TIMES} <= named
+    texts = b"".join([entry.payload for one in timed for entry in one.inputs]).decode()
+    assert [mark for mark in MARKS if mark not in texts] == []
+
+
+@pytest.mark.parametrize("tone", ["any", "tame"])
+def test_every_pair_of_operators_in_a_row_is_reached(tone: Tone) -> None:
+    met = {
+        (one.operator, other.operator)
+        for row in tour.pairs(tone)
+        for source in row.sources
+        for one, other in pairwise(row.row(source.id))
+    }
+    assert met == set(product(STEPS.choices(tone), repeat=2))
+
+
+def test_the_tour_leaves_out_no_operator_of_windows_keys_and_states_and_no_mark() -> None:
+    cases = timed_tour.timed_tour("any")
+    assert {*AGGREGATIONS, *KEYS, *GRAPH, *EVENT_TIMES} <= names(cases)
+    assert {*STEPS.choices("any", triples=True)} <= names(cases)
+    texts = "".join([entry.payload.decode() for one in cases for entry in one.inputs])
+    assert {*MARKS} <= {*texts}
+    assert "uQ" in texts  # update exits
+    assert {one.on_error for one in cases} == {"skip", "stop"}
+    behind = {(one.operator, two.operator) for each in cases for one, two in pairwise(each.steps)}
+    assert {("merge", "collect"), ("texts", "collect"), ("by_pair", "merge")} <= behind
+    tame = timed_tour.timed_tour("tame")
+    assert {one.isolation for one in tame} == {"trusting"}
+    assert not any(one.alters for one in tame)
+
+
+def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:
+    # The last is met after 264 cases, and 548 timed ones. With some seeds a law is not met by timed
+    # cases that are drawn, and one law hardly ever is; in a check the tour meets them.
+    timed = [*generate(1_000, 4, timed=True), *timed_tour.timed_tour("any")[::10]]
+    meanings = reference_oracle().ask([*generated[:1_000], *timed])
+    met = {law.id for one in meanings for law in exercised(one.facts)}
+    assert {law.id for law in LAWS} - met == set()
+
+
+def test_every_trait_and_every_fact_has_a_use() -> None:
+    used = {trait for table in TABLES for traits in table.traits.values() for trait in traits}
+    assert used == set(Trait)
+    assert {fact for law in LAWS for fact in law.needs} == set(Fact)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *(building, case, composing, crossing, generating, graph, readable, reading, reducing),
+        *(timed_tour, tour, facts, observing, timed_facts, timed_observing),
+    ],
+)
+def test_nobody_but_its_table_knows_an_operator_by_name(module: ModuleType) -> None:
+    named = {name for table in TABLES for name in table}
+    plainest = {SourceSpec.decoder, StepSpec.operator, StepSpec.route, SinkSpec.encoder, "Notebook"}
+    tree = ast.walk(ast.parse(inspect.getsource(module)))
+    words = {node.value for node in tree if isinstance(node, ast.Constant)}
+    # Words that mean something else there: a policy, a kind of windows, fields of a case.
+    allowed = {
+        "count",
+        "drop",
+        "falsy",
+        "number",
+        "one",
+        "record",
+        "window",
+        *(plainest if module is case else ()),
+    }
+    assert words & named <= allowed
+
+
+def test_equal_seeds_give_equal_cases() -> None:
+    assert generate(50, 3) == generate(50, 3) != generate(50, 4)

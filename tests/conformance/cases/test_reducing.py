@@ -1,0 +1,113 @@
+"""Reductions: each is simpler, is a case, and keeps what a failure may need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.case import ConformanceCase, Input, PartitionSpec, SinkSpec
+from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, record, row, step, together
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_conformance.cases.operators.triples import own_moment
+from wallaroo_conformance.cases.reading import case_from_json
+from wallaroo_conformance.cases.reducing import projections, reductions, size
+
+from wallaroo.engine import load_engine
+from wallaroo.times import event_time_from
+
+REFERENCE = load_engine("reference")
+LETTER, PAIR, STATE, MERGE = (
+    step("by_letter"),
+    step("by_pair"),
+    step("remember"),
+    step("merge", 0, 1),
+)
+VALUES = replace(TIMED_SOURCE, generator=True)
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
+def test_reductions_are_simpler_and_can_be_run(timed: bool) -> None:
+    for number, case in enumerate(generate(40, 7, timed=timed)):
+        simpler = reductions(case)
+        assert len(set(simpler)) == len(simpler)
+        assert all(size(one) < size(case) for one in simpler)
+        assert [size(one) for one in simpler] == sorted(size(one) for one in simpler)
+        for one in (*simpler, *projections(case))[number % 7 :: 7]:
+            assert case_from_json(one.to_json()) == one
+            REFERENCE.run(engine_case(one))
+
+
+def test_a_case_is_reduced_to_what_matters() -> None:
+    for case in generate(2_000, 1):
+        if "note_in_secret" not in [one.operator for one in case.steps]:
+            continue
+        while simpler := [
+            one
+            for one in reductions(case)
+            if "note_in_secret" in [made.operator for made in one.steps] and one.inputs
+        ]:
+            case = simpler[0]
+        assert case == row(step("note_in_secret"), inputs=(Input(payload=b"a"),))
+        return
+
+
+def test_an_exit_is_reduced_to_a_stop() -> None:
+    exits = graph(inputs=(record(0, "a 0 wQ"),))
+    assert replace(exits, inputs=(record(0, "a 0 w"),), on_error="stop") in reductions(exits)
+
+
+def test_a_step_that_is_left_out_hands_its_origin_to_what_is_behind_it() -> None:
+    case = graph(step("drop"), STATE, step("doubled", 1))
+    left = {
+        one.sinks: one for one in reductions(case) if one.steps == (case.steps[0], case.steps[2])
+    }
+    assert list(left) == [(SinkSpec(3, "triple_line"), SinkSpec(5, "triple_line"))]
+
+
+def test_what_is_behind_a_merge_is_there_for_each_side_when_it_is_undone() -> None:
+    merged = graph(LETTER, PAIR, MERGE, STATE)
+    apart = next(one for one in reductions(merged) if len(one.steps) == 4 and len(one.sinks) == 2)
+    assert [(one.operator, one.origins) for one in apart.steps] == [
+        *(("by_letter", (0,)), ("by_pair", (3,)), ("remember", (4,)), ("remember", (3,))),
+    ]
+
+
+def test_two_sources_are_reduced_to_one_that_has_the_records_of_both() -> None:
+    inputs = (record(0, "a 0 m", source=1), record(3, "a 0 m"), record(3, "", "failed", 1))
+    two = graph(MERGE, STATE, sources=(TIMED_SOURCE, VALUES), inputs=inputs)
+    kept = (record(0, "a 0 m"), record(3, "a 0 m"))
+    found = [one for one in reductions(two) if one.inputs == kept and len(one.sources) == 1]
+    assert [(one.operator, one.origins) for one in found[0].steps] == [("remember", (0,))]
+
+
+def test_a_source_goes_with_all_that_it_alone_leads_to() -> None:
+    rows = [row(step("count")), row(step("shout"), encoders=("line", "described"))]
+    both = together(rows, (Input(0, b"a"), Input(1, b"b")))
+    [only] = [one for one in reductions(both) if one.sources == (both.sources[1],)]
+    assert ([one.operator for one in only.steps], only.inputs) == (["shout"], (Input(1, b"b"),))
+    sides = graph(MERGE, step("drop", 1), step("merge", 0, 1), sources=(TIMED_SOURCE,) * 2)
+    left = [one for one in reductions(sides) if one.sources == (sides.sources[0],)]
+    assert all(case_from_json(one.to_json()) == one for one in left)
+
+
+def test_a_partition_that_goes_leaves_its_steps_to_another() -> None:
+    partitions = (PartitionSpec("keyed"), PartitionSpec("u64"), PartitionSpec())
+    case = row(*[step("count", partition=number) for number in range(3)], partitions=partitions)
+    found = {one.partitions: [made.partition for made in one.steps] for one in reductions(case)}
+    assert found[partitions[::2]] == [0, 0, 1]
+
+
+def test_what_only_a_generator_can_give_is_not_left_for_another_source() -> None:
+    case = graph(sources=(VALUES,), inputs=(record(0, "a 0 m"), record(0, "", "failed")))
+    of_frames = [one for one in reductions(case) if not one.sources[0].generator]
+    assert of_frames
+    assert not any(entry.what == "failed" for one in of_frames for entry in one.inputs)
+
+
+def test_a_moment_is_reduced_to_the_same_time_as_a_number() -> None:
+    sources = (replace(TIMED_SOURCE, event_time="own_moment"),)
+    case = graph(sources=sources, inputs=(record(0, "a 20 m"),))
+    moment = event_time_from(own_moment(["a", 20, "m"]))
+    number: ConformanceCase = graph(inputs=(record(0, f"a {moment} m"),))
+    assert number in reductions(case)
