@@ -16,7 +16,6 @@ from small_steps import (
     see,
     stateful,
     stateful_multi,
-    words,
 )
 
 import wallaroo
@@ -34,16 +33,6 @@ def test_decode_1_the_decoder_gets_each_payload_once_as_bytes(app, run):
     assert got == [b"a", b"", b"\xff"]
     assert {type(payload) for payload in got} == {bytes}
     assert result.output == [b"b'a';", b"b'';", b"b'\\xff';"]
-
-
-def test_decode_1_none_filters(app, run):
-    result = run(app(decoder=literal), [b"None", b"1", b"None"])
-    assert result.output == [b"1;"]
-    assert result.dead_letters == []
-
-
-def test_frame_2_an_empty_payload_is_decoded_like_any_other(app, run):
-    assert run(app(), [b"", b"a", b""]).output == [b"'';", b"'a';", b"'';"]
 
 
 def test_dead_1_a_decoder_that_raises(app, run, letters):
@@ -80,26 +69,6 @@ def returns_message(message, state):
     return message, False
 
 
-@computation
-def drop_digits(text):
-    return None if text.isdigit() else text
-
-
-def test_compute_1_none_filters(app, run):
-    result = run(app(("to", drop_digits)), [b"1", b"a", b"22"])
-    assert result.output == [b"'a';"]
-    assert result.dead_letters == []
-
-
-def test_compute_3_to_and_to_parallel_mean_the_same(app, run):
-    payloads = [b"a b", b"c", b"", b"d e f"]
-    traces = [
-        run(app((method, words), ("to_stateful", see, Seen, "s")), payloads).trace
-        for method in ("to", "to_parallel")
-    ]
-    assert traces[0] == traces[1]
-
-
 def by_getitem():
     class Old:
         def __getitem__(self, index):
@@ -129,13 +98,6 @@ def test_compute_2_any_iterable_gives_its_items(app, run, make):
     application = app(("to", wallaroo.computation_multi(name="m")(lambda message: make())))
     expected = [f"{item!r};".encode() for item in make() if item is not None]
     assert run(application, [b"a"]).output == expected
-
-
-@pytest.mark.parametrize("result", [None, [], (), [None], [None, None], iter(())])
-def test_compute_2_none_and_nothing_give_nothing(app, run, result):
-    found = run(app(("to", gives_items(result))), [b"a"])
-    assert found.output == []
-    assert found.dead_letters == []
 
 
 class Letters(enum.Enum):
@@ -262,12 +224,3 @@ def test_compute_2_a_state_computations_generator_runs_inside_the_call(app, run)
     result = run(app(("to_stateful", lazily, Seen, "s"), ("to_stateful", see, Seen, "t")), [b"ab"])
     assert result.output == [b"'a';", b"'aab';"]
     assert "'b'" in repr(result.structures["s"])
-
-
-@pytest.mark.parametrize("result", BAD_ITEMS, ids=lambda value: type(value).__name__)
-def test_compute_2_of_a_state_computation_too(app, run, letters, result):
-    if result is Seen:
-        result = Seen()
-    compute = wallaroo.state_computation_multi(name="gives")(lambda message, state: (result, True))
-    found = run(app(("to_stateful", compute, Seen, "s")), [b"a"])
-    assert letters(found) == [((0,), "gives", None, (), "bad-result")]

@@ -50,19 +50,6 @@ def test_dead_1_letters_come_in_order_of_lineage_step_and_sink(app, run, letters
     )
 
 
-def test_dead_2_one_bad_message_harms_no_other(app, run):
-    @computation
-    def refuse(text):
-        if "!" in text:
-            raise ValueError
-        return text
-
-    application = app(("to", words), ("to", refuse), ("to_stateful", see, Seen, "s"))
-    bad = run(application, [b"a ! b", b"!", b"c"])
-    good = run(application, [b"a b", b"c"])
-    assert bad.output == good.output
-
-
 class Silent(Exception):
     def __str__(self):
         raise ZeroDivisionError
@@ -176,22 +163,6 @@ def test_dead_3_items_before_the_exit_are_delivered(app, run):
     assert result.trace.ended.lineage == (0, 3)
 
 
-def test_dead_4_stop_at_the_first_dead_letter(app, run, letters):
-    @computation
-    def refuse(text):
-        if text == "!":
-            raise ValueError
-        return text
-
-    application = app(("to", words), ("to", refuse), ("to_stateful", see, Seen, "s"))
-    result = run(application, [b"a", b"b ! c", b"d"], on_error="stop")
-    assert result.output == [b"'a';", b"'ab';"]
-    assert letters(result) == [((1, 1), "refuse", None, None, "raised")]
-    ended = result.trace.ended
-    assert (ended.kind, ended.step, ended.lineage) == ("on-error", "refuse", (1, 1))
-    assert "'c'" not in repr(result.structures)
-
-
 @pytest.mark.parametrize("sink", [0, 1, 2])
 def test_dead_4_sinks_get_exactly_what_precedes_it(app, run, sink):
     encoders = [
@@ -210,12 +181,6 @@ def test_dead_4_whatever_the_reason_and_the_cut(app, run, payload, batches):
     assert result.output == [b"'a';"]
     assert len(result.dead_letters) == 1
     assert list(result.structures["s"]) == ["a"]
-
-
-def test_dead_4_without_a_dead_letter_nothing_stops(app, run):
-    result = run(app(), [b"a", b"b"], on_error="stop")
-    assert result.output == [b"'a';", b"'b';"]
-    assert result.trace.ended is None
 
 
 def test_dead_1_an_exception_raised_again_and_again_does_not_grow(app, run):

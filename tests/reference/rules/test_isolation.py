@@ -42,10 +42,6 @@ def see(message, state):
     return "".join(state.items), True
 
 
-def whole(message):
-    return message.text
-
-
 def left_with(compute, result):
     """A state computation that alters the state and then returns `result`, or raises."""
 
@@ -61,7 +57,6 @@ def left_with(compute, result):
 
 
 SINGLE = wallaroo.state_computation
-MULTI = wallaroo.state_computation_multi
 
 
 @pytest.mark.parametrize(
@@ -155,23 +150,6 @@ def test_state_6_an_output_is_what_it_was_when_the_call_ended(app, isolated):
     assert "'!'" not in repr(found.structures)
 
 
-def test_state_6_the_message_is_no_part_of_the_state(app, isolated):
-    @wallaroo.state_computation(name="keep")
-    def keep(message, state):
-        state.items.append(message)
-        return message, True
-
-    @wallaroo.computation(name="alter")
-    def alter(message):
-        message.notes.append("!")
-        return message
-
-    application = app(("to_stateful", keep, Seen, "s"), ("to", alter), decoder=decode)
-    found = isolated(application, [b"a", b"b"])
-    assert found.output == [b"a!;", b"b!;"]
-    assert "'!'" not in repr(found.structures)
-
-
 def test_state_6_each_item_of_a_multi_output_has_its_own(app, isolated):
     @wallaroo.computation_multi(name="same twice")
     def same_twice(message):
@@ -200,20 +178,6 @@ def test_route_1_what_a_partition_function_does_to_the_message_is_invisible(app,
     @wallaroo.partition
     def route(message):
         message.notes.append("routed")
-        return message.text
-
-    application = app(("to_state_partition", see, Seen, "s", route), decoder=decode)
-    assert isolated(application, [b"a", b"a"]).output == [b"'a';", b"'aa';"]
-
-
-def test_route_1_also_when_it_keeps_the_message(app, isolated):
-    kept = []
-
-    @wallaroo.partition
-    def route(message):
-        kept.append(message)
-        for one in kept:
-            one.notes.append("kept")
         return message.text
 
     application = app(("to_state_partition", see, Seen, "s", route), decoder=decode)

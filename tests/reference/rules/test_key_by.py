@@ -17,26 +17,9 @@ def gather(event, state):
     return "".join(state)
 
 
-@wallaroo.computation(name="backwards")
-def backwards(event):
-    return event[0][::-1], event[1]
-
-
 @wallaroo.computation_multi(name="letters")
 def letters(event):
     return [(letter, event[1]) for letter in event[0]]
-
-
-def test_key_1_the_key_stays_with_all_that_is_made_of_the_message(run):
-    pipeline = events().key_by(initial).to(backwards).to(letters).to(gather).done()
-    assert run(built(pipeline), LOG).entities == {"gather": {"a": list("nnala"), "b": list("bob")}}
-
-
-def test_key_1_up_to_the_next_key_by(run):
-    pipeline = events().key_by(initial).to(backwards).key_by(initial).to(gather).done()
-    assert run(built(pipeline), LOG).entities == {
-        "gather": {"n": ["nna"], "b": ["bob"], "l": ["la"]}
-    }
 
 
 def test_key_1_it_finds_the_key_once(isolated):
@@ -109,11 +92,6 @@ def test_key_2_collect_gives_all_messages_one_key(run):
         assert result.entities == {"gather": {(): ["ann", "bob", "al"]}}
 
 
-def test_key_2_a_window_without_a_key_has_that_key(run):
-    application = built(events().to(range_windows(seconds(10)).over(Gather())).to_sink(sink()))
-    assert said(run(application, LOG)) == ["():annbobal@0-10"]
-
-
 def test_key_2_what_comes_out_of_one_without_a_key_may_meet_one_that_was_collected(run):
     left, right = events(), events("right").collect()
     assert built(left.to(gather).merge(right).done())  # both sides have a key (graph-3)
@@ -129,11 +107,6 @@ def test_key_3_it_returns_its_output_alone_and_the_state_is_kept(run, given):
     result = run(built(events().to(step).to_sink(sink())), LOG)
     assert result.entities == {"compute": {(): ["ann", "bob", "al"]}}
     assert result.output == ([] if given is None else [f"{given!r};".encode()] * 3)
-
-
-def test_key_3_a_pair_is_an_output_like_any_other(run):
-    step = wallaroo.state_computation(name="pair", state=list)(lambda event, state: (1, False))
-    assert run(built(events().to(step).to_sink(sink())), LOG).output == [b"(1, False);"] * 3
 
 
 def test_key_3_a_multi_one_gives_several(run):
@@ -155,16 +128,3 @@ def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, letters):
     result = isolated(built(events().to(careful).done()), LOG)
     assert result.entities == {"careful": {(): ["ann", "al"]}}
     assert letters(result) == [((1,), "careful", None, (), "raised")]
-
-
-def test_key_3_state_name_shares_a_partition(run):
-    def compute(event, state):
-        state.append(event[0])
-
-    one, other = (
-        wallaroo.state_computation(name=name, state=list, state_name="shared")(compute)
-        for name in ("one", "other")
-    )
-    keyed = events().key_by(initial)
-    result = run(built(keyed.to(one).done(), keyed.to(other).done()), LOG)
-    assert result.entities == {"shared": {"a": ["ann", "ann", "al", "al"], "b": ["bob", "bob"]}}

@@ -50,17 +50,6 @@ def application(request):
     return built(pipeline()) if request.param == "pipeline" else builder()
 
 
-@pytest.mark.parametrize(("later", "seen"), [(TEN - 1, 2), (TEN, 1), (TEN + 1, 1)])
-def test_key_4_an_entity_is_gone_that_long_after_its_last_visit(run, application, later, seen):
-    result = run(application, [("events", (5, b"a 0")), ("events", (5 + later, b"a 0"))])
-    assert result.output == [b"1;", f"{seen};".encode()]
-
-
-def test_key_4_a_visit_keeps_it(run, application):
-    result = run(application, {"events": [(seconds(at), b"a 0") for at in (0, 9, 18, 27, 37)]})
-    assert result.output == [b"1;", b"2;", b"3;", b"4;", b"1;"]
-
-
 def test_key_4_by_arrival_time_not_event_time(run, application):
     result = run(application, {"events": [b"a 0", b"a 1000"]})
     assert result.output == [b"1;", b"2;"]
@@ -125,11 +114,6 @@ def test_key_5_messages_states_and_accumulators_go_through_it(isolated):
     assert result.outputs == {("events", 0): [b"1;"], ("events", 1): [b"'a:a@0-10';"]}
     for what in (("a", 1.0), 1, ["a"], "a", "a:a@0-10"):
         assert what in seen
-
-
-def test_key_5_a_message_is_what_it_gave_back(isolated):
-    application = coded(as_json, json.loads)(events().to_sink(sink()))
-    assert isolated(application, {"events": [b"a 1"]}).output == [b"['a', 1.0];"]
 
 
 def test_key_5_what_it_raises_is_unportable(isolated, letters):

@@ -153,20 +153,6 @@ def test_route_5_all_else_is_a_bad_key(app, run, letters, key, listed):
     assert result.structures["s"] == {}
 
 
-def test_route_5_listed_and_unknown(app, run, letters):
-    application = app(
-        ("to_state_partition_u64", see_number, Seen, "s", whole, [1, 2]), decoder=literal
-    )
-    result = run(application, [b"1", b"3", b"1"])
-    assert letters(result) == [((1,), "see_number", None, 3, "unknown-key")]
-
-
-def test_route_6_to_stateful_has_one_entity(app, run):
-    result = run(app(("to_stateful", see, Seen, "s")), [b"a", b"b"])
-    assert list(result.structures["s"]) == [()]
-    assert result.output == [b"'a';", b"'ab';"]
-
-
 def test_route_1_the_partition_function_is_called_once_per_visit(app, run):
     calls = []
     route = keyed_by(lambda text: calls.append(text) or text[0])

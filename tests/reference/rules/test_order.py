@@ -10,7 +10,6 @@ from small_steps import (
     first,
     identity,
     multi,
-    see,
     stateful,
     stateful_multi,
     words,
@@ -67,46 +66,6 @@ def test_order_1_depth_first_one_input_after_the_other(app, run):
         "outer c",
         "inner d",
         "outer d",
-    ]
-
-
-def test_order_1_a_partition_visited_twice_by_one_message(app, run):
-    result = run(
-        app(("to", characters), ("to_stateful", see, Seen, "s"), ("to_stateful", see, Seen, "s")),
-        [b"ab"],
-    )
-    # a: sees a, gives "a"; again: sees "a", gives "aa". b: "aab"; again: "aabaab".
-    assert result.output == [b"'aa';", b"'aabaab';"]
-
-
-def test_order_1_the_sequence_counts_over_all_sources(add_pipeline, run):
-    builder = wallaroo.ApplicationBuilder("app")
-    for name in "pq":
-        add_pipeline(builder, ("to_stateful", see, Seen, "shared"), name=name)
-    result = run(builder.build(), [b"a", ("q", b"b"), b"\xff", ("q", b"\xff"), b"c"])
-    assert result.outputs == {("p", 0): [b"'a';", b"'abc';"], ("q", 0): [b"'ab';"]}
-    assert [(one.lineage, one.source) for one in result.dead_letters] == [((2,), "p"), ((3,), "q")]
-
-
-@pytest.mark.parametrize("steps", [11, 12, 13, 14, 25, 30, 60])
-def test_order_1_deep_pipelines(app, run, steps):
-    @multi
-    def one_more(items):
-        return [None, (*items, len(items))]
-
-    @computation
-    def last(items):
-        raise ValueError
-
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def begin(payload):
-        return ()
-
-    application = app(*[("to", one_more)] * steps, decoder=begin)
-    assert run(application, [b"a"]).output == [f"{tuple(range(steps))!r};".encode()]
-    result = run(app(*[("to", one_more)] * steps, ("to", last), decoder=begin), [b"a", b"b"])
-    assert [letter.lineage for letter in result.dead_letters] == [
-        (n, *[1] * steps) for n in range(2)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small_steps import Seen, identity, see, words
+from small_steps import identity
 
 import wallaroo
 
@@ -35,11 +35,6 @@ def test_sink_1_bytes_or_text(app, run, encoded, written):
     assert result.dead_letters == []
     assert result.output == [written]
     assert type(result.output[0]) is bytes
-
-
-def test_sink_1_none_writes_nothing(app, run):
-    result = run(app(encoder=wallaroo.encoder(lambda message: None)), [b"a"])
-    assert (result.output, result.dead_letters) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -76,15 +71,3 @@ def test_sink_1_raising_is_a_dead_letter_of_that_sink_alone(app, run, letters, e
     assert result.outputs == {("p", 0): [b"a", b"b"], ("p", 1): [], ("p", 2): [b"a", b"b"]}
     assert letters(result) == [((0,), None, 1, None, "encode"), ((1,), None, 1, None, "encode")]
     assert result.dead_letters[0].error_type == error.__name__
-
-
-def test_sink_2_every_sink_gets_every_message(app, run):
-    encoders = [wallaroo.encoder(lambda m, n=n: f"{n}{m}") for n in range(3)]
-    result = run(app(("to", words), encoder=encoders), [b"a b"])
-    assert result.outputs == {("p", n): [f"{n}a".encode(), f"{n}b".encode()] for n in range(3)}
-
-
-def test_sink_2_done_ends_without_a_sink(app, run):
-    result = run(app(("to_stateful", see, Seen, "s"), sinks=0), [b"a"])
-    assert result.outputs == {}
-    assert list(result.structures["s"]) == [()]

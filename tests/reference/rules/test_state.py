@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
-
 import pytest
-from small_steps import Seen, first, returns, see, stateful, stateful_multi, whole
+from small_steps import Seen, returns, see, whole
 
 import wallaroo
 
@@ -21,15 +19,6 @@ class CountingBuilder:
         if type(self).built in self.fail:
             raise KeyError("not now")
         return Seen()
-
-
-def test_state_1_an_entity_is_built_once_when_its_first_message_comes(app, run):
-    CountingBuilder.built = 0
-    application = app(("to_state_partition", see, CountingBuilder(), "s", first, ["a", "b", "c"]))
-    assert CountingBuilder.built == 0
-    result = run(application, [b"a", b"a", b"b", b"a"])
-    assert CountingBuilder.built == 2
-    assert list(result.structures["s"]) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -82,20 +71,6 @@ def test_state_1_a_state_may_be_none(app, run):
     result = run(app(("to_stateful", compute, Nothing(), "s")), [b"a", b"b"])
     assert result.output == [b"'None';", b"'None';"]
     assert result.structures == {"s": {(): None}}
-
-
-class Pair(tuple):
-    pass
-
-
-Named = collections.namedtuple("Named", "output changed")
-
-
-@pytest.mark.parametrize("result", [("x", True), Named("x", True), Pair(("x", False))])
-def test_state_2_a_pair(app, run, result):
-    found = run(app(("to_stateful", returns(result), Seen, "s")), [b"a"])
-    assert found.dead_letters == []
-    assert found.output == [b"'x';"]
 
 
 class Truth:
@@ -172,62 +147,3 @@ def test_state_2_a_numpy_bool_is_none(app, run, letters):
     for changed in (numpy.True_, numpy.zeros(3)):
         found = run(app(("to_stateful", returns(("x", changed)), Seen, "s")), [b"a"])
         assert [letter.reason for letter in found.dead_letters] == ["bad-result"]
-
-
-def test_state_3_changed_is_kept(app, run):
-    assert run(app(("to_stateful", see, Seen, "s")), [b"a", b"b"]).output == [b"'a';", b"'ab';"]
-
-
-def test_state_5_none_sends_nothing_and_the_state_is_kept(app, run):
-    @stateful
-    def every_second(message, state):
-        state.items.append(message)
-        return ("".join(state.items) if len(state.items) % 2 == 0 else None), True
-
-    @stateful_multi
-    def nothing(message, state):
-        state.items.append(message)
-        return None, True
-
-    result = run(app(("to_stateful", every_second, Seen, "s")), [b"a", b"b", b"c", b"d"])
-    assert result.output == [b"'ab';", b"'abcd';"]
-    result = run(app(("to_stateful", nothing, Seen, "s")), [b"a", b"b"])
-    assert result.output == []
-    assert "'b'" in repr(result.structures["s"])
-
-
-def test_state_7_raising_is_a_dead_letter(app, run, letters):
-    @stateful
-    def refuse_b(message, state):
-        if message == "b":
-            raise LookupError("no b")
-        state.items.append(message)
-        return "".join(state.items), True
-
-    result = run(app(("to_stateful", refuse_b, Seen, "s")), [b"a", b"b", b"c"])
-    assert result.output == [b"'a';", b"'ac';"]
-    assert letters(result) == [((1,), "refuse_b", None, (), "raised")]
-    assert result.dead_letters[0].error_type == "LookupError"
-
-
-def test_state_8_pipelines_share_entities(add_pipeline, run):
-    builder = wallaroo.ApplicationBuilder("app")
-    for name in "pq":
-        add_pipeline(builder, ("to_state_partition", see, Seen, "s", first), name=name)
-    result = run(builder.build(), [b"a1", ("q", b"a2"), ("q", b"b"), b"a3"])
-    assert result.outputs == {
-        ("p", 0): [b"'a1';", b"'a1a2a3';"],
-        ("q", 0): [b"'a1a2';", b"'b';"],
-    }
-
-
-def test_state_9_partitions_of_other_names_share_nothing(app, run):
-    result = run(
-        app(
-            ("to_state_partition", see, Seen, "s", first),
-            ("to_state_partition", see, Seen, "t", first),
-        ),
-        [b"a", b"ab"],
-    )
-    assert result.output == [b"'a';", b"'aaab';"]
-    assert set(result.structures) == {"s", "t"}

@@ -31,10 +31,6 @@ def timed_by(times):
     return windowed(range_windows(1), source=events(event_time=lambda event: times[event[0]]))
 
 
-def starts(result):
-    return [output.partition(b"@")[0][-1:] for output in result.output]
-
-
 @pytest.mark.parametrize(
     ("time", "nanoseconds"),
     [
@@ -105,12 +101,6 @@ def test_time_2_system_exit_ends_the_run(run):
     result = run(built(events(event_time=leave).to_sink(sink())), {"events": [b"a 0", b"b 0"]})
     assert (result.trace.ended.kind, result.trace.ended.lineage) == ("exit", (0,))
     assert result.dead_letters == []
-
-
-def test_time_2_without_it_the_arrival_time(run):
-    application = windowed(TEN, source=arrivals())
-    log = {"events": [(seconds(3), b"a 0"), (seconds(13), b"a 0")]}
-    assert said(run(application, log)) == ["a:a@0-10", "a:a@10-20"]
 
 
 def test_time_2_what_it_does_to_the_message_is_invisible(isolated):

@@ -20,7 +20,6 @@ from wallaroo.records import End, Frame, Tick
 
 TEN = range_windows(seconds(10))
 BY_ARRIVAL = windowed(TEN, source=arrivals())
-BY_EVENT = windowed(TEN)
 
 
 def test_time_1_every_kind_of_record_takes_a_sequence_number(run, letters):
@@ -35,13 +34,6 @@ def test_time_1_every_kind_of_record_takes_a_sequence_number(run, letters):
     assert [letter[0] for letter in letters(run(application, log))] == [(1,), (4,)]
 
 
-def test_time_1_a_clock_that_goes_back_repeats_the_last_time(run):
-    log = {"events": [(seconds(12), b"a1 0")]}
-    given = [("events", item) for item in log["events"]]
-    given += [("events", (seconds(3), b"a2 0")), ("events", (seconds(20), b"a3 0"))]
-    assert said(run(BY_ARRIVAL, given)) == ["a:a1a2@10-20", "a:a3@20-30"]
-
-
 def test_time_1_a_clock_that_jumps_back_an_hour_and_forward_a_day(run):
     start, hour, day = hours(24 * 365), hours(1), hours(24)
     given = [
@@ -54,12 +46,6 @@ def test_time_1_a_clock_that_jumps_back_an_hour_and_forward_a_day(run):
     result = run(BY_ARRIVAL, given)
     assert [each.split("@")[0] for each in said(result)] == ["a:a1a2", "a:a3a4", "a:a5"]
     assert result.dead_letters == []
-
-
-def test_time_1_the_same_log_gives_the_same_trace(run):
-    log = [Frame("events", f"a{n} {n}".encode(), seconds(n)) for n in range(50)]
-    one, other = (run(BY_EVENT, log).trace.canonical_json() for _ in range(2))
-    assert one == other
 
 
 def test_time_1_a_cut_into_batches_changes_nothing(run):
@@ -89,13 +75,6 @@ def test_time_1_time_that_makes_nothing_due_writes_no_tick(step, letters):
     session.advance(hours(10))
     session.send("events", b"a 0")
     assert [letter[0] for letter in letters(session.result)] == [(0,)]
-
-
-def test_time_4_what_fires_comes_before_the_record_s_own_message(run):
-    keyed = events().key_by(initial)
-    application = built(keyed.merge(keyed.to(TEN.over(Gather()))).to_sink(sink()))
-    result = run(application, {"events": [b"a1 1", b"a2 11"]})
-    assert result.output == [b"('a1', 1.0);", b"'a:a1@0-10';", b"('a2', 11.0);", b"'a:a2@10-20';"]
 
 
 def test_time_4_even_if_its_call_was_made_later(run):
@@ -160,18 +139,6 @@ def test_time_4_a_record_whose_message_fails_moves_time_by_its_arrival(run, lett
     result = run(BY_ARRIVAL, log, end=False)
     assert said(result) == ["a:a@0-10"]
     assert letters(result) == [((1,), None, None, None, "decode")]
-
-
-def test_time_5_a_run_ends_every_source(run):
-    result = run(BY_EVENT, {"events": [b"a 1"]})
-    assert said(result) == ["a:a@0-10"]
-    assert result.open_windows == []
-
-
-def test_time_5_unless_told_otherwise(run):
-    result = run(BY_EVENT, {"events": [b"a 1"]}, end=False)
-    assert result.output == []
-    assert len(result.open_windows) == 1
 
 
 def test_time_5_payloads_without_a_time_arrive_at_0(run):

@@ -32,19 +32,6 @@ def test_time_3_without_event_times_any_record_moves_it(run):
         assert said(result) == ["a:a@0-10"]
 
 
-def test_time_3_with_event_times_the_greatest_so_far(run):
-    application = windowed(TEN.with_delay(seconds(5)))
-    log = [b"a1 14", b"a2 3", b"a3 14.9", b"a4 9"]
-    assert run(application, {"events": log}, end=False).output == []
-    result = run(application, {"events": [*log, b"a5 15"]}, end=False)
-    assert said(result) == ["a:a2a4@0-10"]
-
-
-def test_time_3_arrival_does_not_move_event_time(run):
-    log = [Frame("events", b"a 1"), Tick(seconds(1000)), Frame("events", b"a 2", seconds(2000))]
-    assert run(windowed(TEN), log, end=False).output == []
-
-
 def test_time_3_a_filtered_message_has_no_event_time(run):
     @wallaroo.decoder(header_length=4, length_fmt=">I")
     def some(payload):
@@ -66,12 +53,6 @@ def test_time_3_until_its_first_a_source_holds_everything_back(step):
     assert session.output == []
     session.send("silent", b"c 12")
     assert said(session) == ["a:a@0-10"]
-
-
-def test_time_3_the_least_of_the_sources(run):
-    log = [("left", b"a 5"), ("right", b"b 6"), ("left", b"a 31"), ("right", b"b 12")]
-    result = run(union(events("left"), events("right")), log, end=False)
-    assert said(result) == ["a:a@0-10", "b:b@0-10"]
 
 
 def test_time_3_an_ended_source_s_is_infinite(run):

@@ -27,17 +27,6 @@ class InPlace:
         return "".join(names)
 
 
-def test_window_4_none_means_altered_in_place(run):
-    windows = TEN.with_slide(seconds(5)).with_delay(seconds(10))
-    result = run(windowed(windows, InPlace), {"events": [b"a1 6", b"a2 1", b"a3 7"]})
-    assert said(result) == ["a2", "a2a1a3", "a1a3"]
-
-
-def test_window_4_a_class_or_an_instance(run):
-    for aggregation in (InPlace, InPlace()):
-        assert said(run(windowed(TEN, aggregation), LOG)) == ["a1a2", "b1"]
-
-
 def test_window_4_output_with_and_without_the_window(run):
     class Window(InPlace):
         def output(self, key, names, window):

@@ -19,27 +19,6 @@ def late(policy, windows=TEN):
 LOG = {"events": [b"a1 12", b"a2 9", b"a3 13"]}
 
 
-def test_window_6_the_default_is_a_dead_letter(run, letters):
-    for application in (windowed(TEN), late("dead-letter")):
-        result = run(application, LOG)
-        assert letters(result) == [((1,), "gather", None, "a", "late")]
-        assert result.dead_letters[0].error_type is None
-        assert said(result) == ["a:a1a3@10-20"]
-
-
-def test_window_6_drop_is_counted(run):
-    result = run(late("drop"), LOG)
-    assert result.dead_letters == []
-    assert said(result) == ["a:a1a3@10-20"]
-    assert result.trace.late == {("gather", "dropped"): 1}
-
-
-def test_window_6_fire_per_message(run):
-    result = run(late("fire-per-message"), LOG)
-    assert said(result) == ["a:a2@9-9", "a:a1a3@10-20"]
-    assert result.trace.late == {}
-
-
 def test_window_6_the_window_of_a_late_message(run):
     class Bounds(Gather):
         def output(self, key, names, window):
@@ -66,11 +45,6 @@ def test_window_6_what_fails_in_it_is_that_message_s_dead_letter(run, letters, m
     letter = next(one for one in result.dead_letters if one.lineage == (1,))
     assert (letter.step, letter.key, letter.payload) == ("gather", "a", b"a2 9")
     assert (letter.source, letter.reason.value) == ("events", "raised")
-
-
-def test_window_6_place_in_oldest_window(run):
-    result = run(late("place-in-oldest-window"), LOG)
-    assert said(result) == ["a:a1a2a3@10-20"]
 
 
 def test_window_6_the_oldest_window_on_the_grid_though_nothing_is_in_it(run):

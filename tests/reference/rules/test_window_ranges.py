@@ -25,19 +25,6 @@ def test_window_2_one_grid_for_all_keys(run, time, start):
     assert [window.start for window in result.open_windows] == [seconds(start)] * 3
 
 
-def test_window_2_a_gap_does_not_shift_it(run):
-    result = run(windowed(TEN), {"events": [b"a1 3", b"a2 86403", b"a3 172801"]})
-    assert said(result) == ["a:a1@0-10", "a:a2@86400-86410", "a:a3@172800-172810"]
-
-
-def test_window_2_a_message_is_in_each_window_its_time_lies_in(run):
-    windows = range_windows(seconds(10)).with_slide(seconds(4))
-    result = run(windowed(windows), {"events": [b"a 8"]})
-    assert said(result) == ["a:a@0-10", "a:a@4-14", "a:a@8-18"]
-    result = run(windowed(windows), {"events": [b"a 10"]})
-    assert said(result) == ["a:a@4-14", "a:a@8-18"]
-
-
 @given(
     st.integers(1, 12),
     st.integers(1, 12),
@@ -81,11 +68,6 @@ def test_window_3_it_fires_when_the_watermark_reaches_end_and_delay(step, delay)
     assert said(session) == ["a:a@0-10"]
     session.advance(seconds(100))
     assert said(session) == ["a:a@0-10"]
-
-
-def test_window_3_a_window_without_messages_never_fires(run):
-    result = run(windowed(TEN), {"events": [b"a1 1", b"b1 1000", b"a2 1001"]})
-    assert said(result) == ["a:a1@0-10", "a:a2@1000-1010", "b:b1@1000-1010"]
 
 
 def test_window_5_accumulators_are_combined_in_order_of_time(run):
@@ -156,21 +138,6 @@ def test_window_10_memory_follows_what_is_open(run):
     result = run(windowed(range_windows(seconds(3))), {"events": log}, end=False)
     assert {window.start for window in result.open_windows} == {seconds(198)}
     assert len(result.output) + len(result.open_windows) == 200
-
-
-def test_window_11_a_trace_lists_open_windows(run):
-    windows = TEN.with_slide(seconds(5)).with_delay(seconds(5))
-    result = run(windowed(windows), {"events": [b"b 3", b"a1 8", b"a2 4"]}, end=False)
-    found = [(one.step, one.key, one.start, one.end, one.value) for one in result.open_windows]
-    second = 10**9
-    assert found == [
-        ("gather", "a", -5 * second, 5 * second, "a2"),
-        ("gather", "a", 0, 10 * second, "a2+a1"),
-        ("gather", "a", 5 * second, 15 * second, "a1"),
-        ("gather", "b", -5 * second, 5 * second, "b"),
-        ("gather", "b", 0, 10 * second, "b"),
-    ]
-    assert result.open_windows[0].accumulator == ["str", "a2"]
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit])

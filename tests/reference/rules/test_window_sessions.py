@@ -13,18 +13,6 @@ GAP = session_windows(seconds(10))
 PATIENT = GAP.with_delay(seconds(100))
 
 
-def test_window_7_messages_within_the_gap_are_one_session(run):
-    result = run(windowed(GAP), {"events": [b"a1 1", b"a2 10", b"a3 19.9", b"a4 30"]})
-    assert said(result) == ["a:a1+a2+a3@1-29.9", "a:a4@30-40"]
-
-
-def test_window_7_sessions_that_touch_stay_two(run):
-    assert said(run(windowed(PATIENT), {"events": [b"a1 1", b"a2 11"]})) == [
-        "a:a1@1-11",
-        "a:a2@11-21",
-    ]
-
-
 def test_window_7_a_message_may_bridge_two_in_order_of_their_first_times(run):
     result = run(windowed(PATIENT), {"events": [b"a1 16", b"a2 1", b"a3 8"]})
     assert said(result) == ["a:a2+a3+a1@1-26"]
@@ -100,19 +88,6 @@ def test_window_9_a_combine_that_raises_when_sessions_meet(run, letters):
     assert said(result) == ["a:a1@1-11", "a:a2@16-26", "a:a4@30-40"]
     assert letters(result) == [((2,), "gather", None, "a", "raised")]
     assert result.dead_letters[0].payload == b"a3 8"
-
-
-def test_window_8_it_fires_with_its_last_message(run):
-    result = run(windowed(count_windows(2)), {"events": [b"a1 1", b"b1 2", b"a2 3", b"a3 4"]})
-    assert said(result) == ["a:a1a2@1-3"]
-    assert [window.value for window in result.open_windows] == ["a3", "b1"]
-
-
-def test_window_8_of_one_message(run):
-    assert said(run(windowed(count_windows(1)), {"events": [b"a1 5", b"a2 1"]})) == [
-        "a:a1@5-5",
-        "a:a2@1-1",
-    ]
 
 
 def test_window_8_at_that_point_of_its_lineage(run, letters):
