@@ -1,7 +1,9 @@
 """What user code gives, judged; what cannot go on raises `DeadLetterError`.
 
-Whoever catches the error makes the dead letter. The reference engine judges by this, and so do
-adapters (`wallaroo_conformance.adapting`).
+Whoever catches the error makes the dead letter. All engines that conformance judges decide by this:
+the compiled path, Spark's workers and adapters (`wallaroo_conformance.adapting`). The interpreter
+decides by itself, and has only the words from here
+([why](../docs/decisions/two-interpreters.md)).
 """
 
 from __future__ import annotations
@@ -137,13 +139,20 @@ def pair_of(result: Any) -> tuple[Any, bool]:
         output, changed = tuple.__iter__(result)  # a subclass may override __iter__
         if type(changed) is bool:
             return output, changed
+    raise bad_pair(result)
+
+
+def bad_pair(result: Any) -> BadResultError:
+    """Return what is wrong with a state computation's result, and what to write (state-2)."""
+    if isinstance(result, tuple) and tuple.__len__(result) == 2:
+        output, changed = tuple.__iter__(result)
         if type(output) is bool:
             hint = " The two are in the wrong order"
         elif type(changed) is int and changed in (0, 1):
             hint = f" Write: bool({changed!r})"
         else:
             hint = ""
-        raise BadResultError(f"{_PAIR}; here changed is {_kind(changed)}.{hint}")
+        return BadResultError(f"{_PAIR}; here changed is {_kind(changed)}.{hint}")
     if result is None:
         hint = "Write: return (None, False), or (None, True) if the state is to be kept"
     elif isinstance(result, list) and len(result) == 2:
@@ -152,7 +161,7 @@ def pair_of(result: Any) -> tuple[Any, bool]:
         hint = f"It has {tuple.__len__(result)} items"
     else:
         hint = "Write: return (output, True)"
-    raise BadResultError(f"{_PAIR}, not {_kind(result)}. {hint}")
+    return BadResultError(f"{_PAIR}, not {_kind(result)}. {hint}")
 
 
 def items_of(result: Any, most: float = math.inf) -> list[Any]:
@@ -173,26 +182,28 @@ def items_of(result: Any, most: float = math.inf) -> list[Any]:
         return result[:]
     if result is None:
         return []
-    if isinstance(result, (str, bytes, bytearray)):
-        raise BadResultError(
-            f"a multi computation returns an iterable of messages, not {_kind(result)}. "
-            "For a single message write: return [message]"
-        )
-    if isinstance(result, (Mapping, Set)):
-        raise BadResultError(
-            f"a multi computation returns messages in an order; {_kind(result)} has none. "
-            "Write: return sorted(result), or a list of what is meant"
-        )
+    if isinstance(result, (str, bytes, bytearray, Mapping, Set)):
+        raise bad_items(result)
     try:
         iterator = iter(result)
     except TypeError:
         if isinstance(result, Iterable):
             raise  # it is iterable, and its __iter__ failed
-        raise BadResultError(
-            f"a multi computation returns an iterable of messages, not {_kind(result)}. "
-            "For a single message write: return [message]"
-        ) from None
+        raise bad_items(result) from None
     return _consumed(iterator, most)
+
+
+def bad_items(result: Any) -> BadResultError:
+    """Return what is wrong with a multi computation's result, and what to write (compute-2)."""
+    if isinstance(result, (Mapping, Set)):
+        return BadResultError(
+            f"a multi computation returns messages in an order; {_kind(result)} has none. "
+            "Write: return sorted(result), or a list of what is meant"
+        )
+    return BadResultError(
+        f"a multi computation returns an iterable of messages, not {_kind(result)}. "
+        "For a single message write: return [message]"
+    )
 
 
 def _consumed(iterator: Iterator[Any], most: float) -> list[Any]:
@@ -206,14 +217,14 @@ def _consumed(iterator: Iterator[Any], most: float) -> list[Any]:
     while len(portion := list(islice(iterator, _PORTION))) == _PORTION:
         another = len(items) // _PORTION % _PORTION  # large items may come at regular distances
         items += portion
-        size += _PORTION * _held_by(portion[another])
-        if size > most and (size := sum(map(_held_by, items))) > most:
+        size += _PORTION * held_by(portion[another])
+        if size > most and (size := sum(map(held_by, items))) > most:
             raise TooManyItemsError
     items += portion
     return items
 
 
-def _held_by(item: Any) -> int:
+def held_by(item: Any) -> int:
     """Return roughly how many bytes an item takes, without calling code of its class."""
     kind = type(item)
     if kind is str or kind is bytes or kind is bytearray:
@@ -236,7 +247,12 @@ def written_of(output: Any) -> bytes:
             raise not_utf8(error) from None
     if isinstance(output, bytes):
         return b"".join((output,))  # the bytes it holds: a subclass may override __bytes__
-    raise BadOutputError(f"an encoder returns bytes, str or None, not {_kind(output)}")
+    raise bad_output(output)
+
+
+def bad_output(output: Any) -> BadOutputError:
+    """Return what is wrong with an encoder's result."""
+    return BadOutputError(f"an encoder returns bytes, str or None, not {_kind(output)}")
 
 
 def not_utf8(error: UnicodeEncodeError) -> BadOutputError:

@@ -11,15 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
 from wallaroo.components import PartitionFunction
-from wallaroo.judging import (
-    BadResultError,
-    DeadLetterError,
-    TooManyItemsError,
-    items_of,
-    judged_key,
-    pair_of,
-    written_of,
-)
+from wallaroo.judging import BadResultError, DeadLetterError, TooManyItemsError, judged_key
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.topology import Application, SinkId
@@ -29,6 +21,7 @@ from wallaroo_reference.entities import Store
 from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.isolated.counts import CountStep
 from wallaroo_reference.isolated.findings import Observer
+from wallaroo_reference.isolated.judging import items_of, pair_of, written_of
 from wallaroo_reference.isolated.places import FrozenEntity, Place
 from wallaroo_reference.isolated.ranges import RangeStep
 from wallaroo_reference.isolated.sessions import SessionStep

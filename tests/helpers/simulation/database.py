@@ -46,38 +46,6 @@ class Database(sqlite3.Connection):
             self._committed()
         return cursor
 
-    def executemany(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-        """Run a statement for many rows."""
-        self._machine.world.call(f"sql {sql.split(maxsplit=1)[0]}")
-        cursor = super().executemany(sql, *arguments)
-        if not self.in_transaction:
-            self._committed()
-        return cursor
-
-    def executescript(self, script: str) -> sqlite3.Cursor:
-        """Run statements; each is a transaction unless they say otherwise."""
-        self._machine.world.call("sql script")
-        cursor = super().executescript(script)
-        if not self.in_transaction:
-            self._committed()
-        return cursor
-
-    def commit(self) -> None:
-        """Commit."""
-        if self.in_transaction:
-            self._machine.world.call("sql commit")
-            self._may_fail()
-            super().commit()
-            self._committed()
-
-    def __exit__(self, kind: Any, *more: Any) -> Any:
-        """Commit or roll back."""
-        if kind is None:
-            self.commit()
-        elif not self._machine.world.dead:
-            self.rollback()
-        return False
-
     def close(self) -> None:
         """Close; an open transaction is rolled back."""
         super().close()
