@@ -10,7 +10,9 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from wallaroo_loadgen.common.config import Address, RunConfig, address
+from wallaroo.config import format_address
+from wallaroo.text import reason
+from wallaroo_loadgen.common.config import Address, RunConfig
 from wallaroo_loadgen.common.schedule import HELP as SCHEDULES
 from wallaroo_loadgen.control import arguments as args
 from wallaroo_loadgen.control.application import Application
@@ -111,7 +113,7 @@ def _run(namespace: argparse.Namespace) -> int:
 
         def listening(at: Address) -> None:
             if not err.is_terminal:
-                print(f"listening on {at[0]}:{at[1]}", file=sys.stderr)
+                print(f"listening on {format_address(*at)}", file=sys.stderr)
 
         def progress(so_far: Search) -> None:
             print_step(err, so_far)
@@ -171,16 +173,13 @@ def _live(text: str | None) -> LiveServer | None:
     try:
         return LiveServer(_address("--live", text))
     except OSError as error:
-        reason = error.strerror or error
-        raise args.ArgumentsError(f"--live: cannot listen at {text}: {reason}") from None
+        problem = f"--live: cannot listen at {text}: {reason(error)}"
+        raise args.ArgumentsError(problem) from None
 
 
 def _address(option: str, text: str) -> Address:
     """Return the address of an option; without a host it is on this machine."""
-    try:
-        return address(text if ":" in text else f"{_LOOPBACK}:{text}")
-    except ValueError as error:
-        raise args.ArgumentsError(f"{option}: {error}") from None
+    return args.address(option, text if ":" in text else f"{_LOOPBACK}:{text}")
 
 
 def _search_code(search: Search) -> int:

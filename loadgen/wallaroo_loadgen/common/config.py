@@ -9,18 +9,6 @@ from typing import Any
 Address = tuple[str, int]
 
 
-def address(text: str) -> Address:
-    """Return the (host, port) that `HOST:PORT` means; `[::1]:7010` for IPv6.
-
-    Raises:
-        ValueError: with what is expected.
-    """
-    host, colon, port = text.strip().rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"an address is HOST:PORT, not {text!r}")
-    return host.strip("[]"), int(port)
-
-
 def _option(default: Any, help_text: str) -> Any:
     """Return a field that is an option of the command line too, with this help."""
     return field(default=default, metadata={"help": help_text})

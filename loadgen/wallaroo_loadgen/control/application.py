@@ -12,6 +12,7 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
+from wallaroo.config import format_address
 from wallaroo.text import process_end
 
 _STOP_SECONDS = 20.0
@@ -41,8 +42,7 @@ class Application:
         """
         if self._process is not None:
             return
-        host, port = listening
-        words = shlex.split(self._command.replace("{listen}", f"{host}:{port}"))
+        words = shlex.split(self._command.replace("{listen}", format_address(*listening)))
         self._process = subprocess.Popen(  # noqa: S603 - the user's own command
             words,
             stdin=subprocess.DEVNULL,

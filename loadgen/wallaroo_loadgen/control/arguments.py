@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from wallaroo_loadgen.common.config import RunConfig, address
+from wallaroo.config import parse_address
+from wallaroo.errors import WallarooParameterError
+from wallaroo_loadgen.common.config import Address, RunConfig
 from wallaroo_loadgen.common.schedule import ScheduleError
 from wallaroo_loadgen.control.verdict import SLO, SLOError
 from wallaroo_loadgen.workloads.plan import MAKERS
@@ -56,6 +58,18 @@ def add_arguments(add: Callable[..., object], *, repeatable: bool = True) -> Non
     add("--slo", metavar="BOUND", action=several, help=f"such as 'p99<5ms' ({again})")
 
 
+def address(option: str, text: str) -> Address:
+    """Return the address `HOST:PORT` that an option names.
+
+    Raises:
+        ArgumentsError: it is none.
+    """
+    try:
+        return parse_address(text)
+    except WallarooParameterError as error:
+        raise ArgumentsError(f"{option}: {error}") from None
+
+
 def config(arguments: argparse.Namespace, workload: str | None, *, processes: int = 1) -> RunConfig:
     """Return the configuration that arguments describe.
 
@@ -68,11 +82,6 @@ def config(arguments: argparse.Namespace, workload: str | None, *, processes: in
     to = _items(arguments.to)
     if not to:
         raise ArgumentsError("--to HOST:PORT says where the application's source listens")
-    try:
-        addresses = tuple(address(item) for item in to)
-        listen = address(arguments.listen)
-    except ValueError as error:
-        raise ArgumentsError(str(error)) from None
     values = {}
     for text in _items(arguments.option):
         name, equals, value = text.partition("=")
@@ -91,8 +100,8 @@ def config(arguments: argparse.Namespace, workload: str | None, *, processes: in
     given["connections"] = max(arguments.connections, processes)
     return RunConfig(
         workload=str(path.resolve()) if path.suffix == ".py" else workload,
-        to=addresses,
-        listen=listen,
+        to=tuple(address("--to", item) for item in to),
+        listen=address("--listen", arguments.listen),
         processes=processes,
         run=int(time.time() * _RUN_TICKS) % (1 << 31),
         values=values,

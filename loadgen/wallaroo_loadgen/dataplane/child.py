@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from wallaroo.text import reason
 from wallaroo_loadgen.common.config import Address, RunConfig
 from wallaroo_loadgen.workloads.plan import Plan
 
@@ -126,10 +127,8 @@ def connect(to: Address, wait: float) -> socket.socket:
             sock = socket.create_connection(to, timeout=max(0.1, deadline - time.monotonic()))
         except OSError as error:
             if time.monotonic() >= deadline:
-                host, port = to
-                reason = error.strerror or str(error)
-                message = f"nobody listens at {host}:{port} (waited {wait:g} s): {reason}"
-                raise ConnectionError(message) from None
+                where = f"nobody listens at {to[0]}:{to[1]} (waited {wait:g} s)"
+                raise ConnectionError(f"{where}: {reason(error)}") from None
             time.sleep(_AGAIN_SECONDS)
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

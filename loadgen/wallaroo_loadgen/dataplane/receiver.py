@@ -8,7 +8,6 @@ bound was reached is invalid, because the reading had to wait.
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Protocol
 
 from wallaroo.frames import FrameParser
 from wallaroo.overriding import override
+from wallaroo.text import reason
 from wallaroo_loadgen.dataplane.analysis import Analysis
 from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, monotonic_start, serve
 from wallaroo_loadgen.dataplane.preparation import Preparation
@@ -80,8 +80,9 @@ def body(child: Child, plan: Plan) -> None:
         listener = socket.create_server(config.listen, family=family, backlog=128)
     except OSError as error:
         host, port = config.listen
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        message = f"cannot listen at {host}:{port}: {reason}; --listen HOST:0 takes a free port"
+        message = (
+            f"cannot listen at {host}:{port}: {reason(error)}; --listen HOST:0 takes a free port"
+        )
         child.report("failed", message=message)
         raise SystemExit(1) from None
     listener.setblocking(False)

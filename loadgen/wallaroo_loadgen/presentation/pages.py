@@ -16,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from wallaroo.config import format_address
 from wallaroo_loadgen.common.measure import PERCENTILES
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
@@ -151,8 +152,8 @@ def _search(search: Search) -> dict[str, Any]:
 
 def _run(result: Result, colour: str, detailed: bool) -> dict[str, Any]:
     config = {name: value for name, value in result.config.items() if name != "values"}
-    config["to"] = ", ".join([f"{host}:{port}" for host, port in result.config["to"]])
-    config["listen"] = ":".join(map(str, result.config["listen"]))
+    config["to"] = ", ".join([format_address(*to) for to in result.config["to"]])
+    config["listen"] = format_address(*result.config["listen"])
     config |= {f"option {name}": value for name, value in result.config["values"].items()}
     return {
         "result": result,

@@ -131,7 +131,7 @@ def test_a_request_from_elsewhere_or_that_would_set_something_is_refused(live: L
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("nowhere", "--live: an address is HOST:PORT"),
+        ("nowhere", "--live: '127.0.0.1:nowhere'"),
         ("192.0.2.1:0", "--live: cannot listen at 192.0.2.1:0"),
     ],
 )

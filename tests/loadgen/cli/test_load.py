@@ -207,7 +207,7 @@ def test_ctrl_c_leaves_a_partial_report(
         (["echo"], "--to HOST:PORT says where"),
         (["--to", "h:1"], "name a workload"),
         (["tunnel", "--to", "h:1"], "no workload is called 'tunnel'"),
-        (["echo", "--to", "nowhere"], "an address is HOST:PORT, not 'nowhere'"),
+        (["echo", "--to", "nowhere"], "--to: 'nowhere' is not an address; write HOST:PORT"),
         (["echo", "--to", "h:1", "--to", "h:2"], "echo has 1 sources (source)"),
         (["echo", "--to", "h:1", "--rate", "0"], "the rate is a number above 0"),
         (["echo", "--to", "h:1", "--slo", "quick"], "an SLO is a bound"),
