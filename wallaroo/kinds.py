@@ -154,8 +154,8 @@ class MultiOwnStateComputation(Protocol[In, OwnStateT, Out]):
         """Return the messages that go on (key-3)."""
 
 
-class Aggregation(Protocol[In, Accumulator, KeyIn, Out]):
-    """What is computed over the messages of a window (window-4); it may have a `combine` too."""
+class Accumulating(Protocol[In, Accumulator]):
+    """What every aggregation does with a window's messages (window-4)."""
 
     @abstractmethod
     def initial_accumulator(self) -> Accumulator:
@@ -164,22 +164,18 @@ class Aggregation(Protocol[In, Accumulator, KeyIn, Out]):
     @abstractmethod
     def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
         """Return the accumulator with one more message; `None`: it was altered in place."""
+
+
+class Aggregation(Accumulating[In, Accumulator], Protocol[In, Accumulator, KeyIn, Out]):
+    """What is computed over the messages of a window (window-4); it may have a `combine` too."""
 
     @abstractmethod
     def output(self, key: KeyIn, accumulator: Accumulator, /) -> Out | None:
         """Return the message that goes on."""
 
 
-class WindowAggregation(Protocol[In, Accumulator, KeyIn, Out]):
+class WindowAggregation(Accumulating[In, Accumulator], Protocol[In, Accumulator, KeyIn, Out]):
     """An aggregation whose `output` gets the window too."""
-
-    @abstractmethod
-    def initial_accumulator(self) -> Accumulator:
-        """Return the accumulator of a window without messages."""
-
-    @abstractmethod
-    def update(self, message: In, accumulator: Accumulator, /) -> Accumulator | None:
-        """Return the accumulator with one more message; `None`: it was altered in place."""
 
     @abstractmethod
     def output(self, key: KeyIn, accumulator: Accumulator, window: Bounds, /) -> Out | None:
