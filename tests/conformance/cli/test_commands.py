@@ -38,11 +38,6 @@ def test_conform_writes_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(path.stat().st_size > 1_000 for path in files.values())
 
 
-def test_conform_refuses_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conform", "--engine", "reference", "--case", "3"]) == INCOMPLETE
-    assert "--case" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -62,16 +57,11 @@ def test_what_cannot_be_run_is_no_verdict(
     assert err.count("\n") == 1
 
 
-def test_a_rule_that_is_not_there_is_refused_before_a_search(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["conform", "--rules", "state-*,state4"]) == INCOMPLETE
-    assert "no rule is called 'state4'; did you mean state-4?" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
+        ("--engine reference --case 3", "--case"),
+        ("--rules state-*,state4", "no rule is called 'state4'; did you mean state-4?"),
         ("--lines input.txt", "--lines is the input of an application; add: --app APP"),
         ("--samples input.txt", "--samples is the input of an application; add: --app APP"),
         ("--output report.html", "--output says where --show writes; for a report write: --html"),
@@ -82,7 +72,7 @@ def test_a_rule_that_is_not_there_is_refused_before_a_search(
         ("--store HERE/file", "is a file; give the name of a directory"),
     ],
 )
-def test_what_could_not_be_kept_is_refused_before_a_search(
+def test_what_is_not_known_or_could_not_be_kept_is_refused_before_a_search(
     options: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()

@@ -150,24 +150,18 @@ def test_a_hello_says_what_it_claims(start: Start) -> None:
     assert not can.live
 
 
+def script(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
         (["/nowhere/engine"], "cannot be started"),
-        ([sys.executable, "-c", "raise SystemExit('out of order')"], "with exit 1.*out of order"),
-        ([sys.executable, "-c", "print('hi', flush=True); input()"], "not JSON"),
-        (
-            [sys.executable, "-c", 'print(\'{"type": "hello"}\', flush=True); input()'],
-            "not a hello",
-        ),
-        (
-            [
-                sys.executable,
-                "-c",
-                f"print('{HELLO}', flush=True); input()",
-            ],
-            "asks for 'long' seconds a case",
-        ),
+        (script("raise SystemExit('out of order')"), "with exit 1.*out of order"),
+        (script("print('hi', flush=True); input()"), "not JSON"),
+        (script('print(\'{"type": "hello"}\', flush=True); input()'), "not a hello"),
+        (script(f"print('{HELLO}', flush=True); input()"), "asks for 'long' seconds a case"),
     ],
     ids=["absent", "ends", "talks", "another protocol", "no time"],
 )
