@@ -64,12 +64,12 @@ def executors(spark: Any, most: int) -> list[dict[str, Any]]:
 
     try:
         found = spark.sparkContext._jsc.sc().statusStore().executorList(True)
-        return _told([found.apply(index) for index in range(min(found.size(), most))])
+        return _as_figures([found.apply(index) for index in range(min(found.size(), most))])
     except Py4JError:  # a run can go on without these figures
         return []
 
 
-def _told(summaries: list[Any]) -> list[dict[str, Any]]:
+def _as_figures(summaries: list[Any]) -> list[dict[str, Any]]:
     return [
         {
             "executor": one.id(),

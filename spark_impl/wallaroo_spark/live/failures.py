@@ -49,7 +49,7 @@ def explained(text: str, directory: Path) -> str:
             f"Spark's JVM ran out of memory: {cause}. Give it more, with --conf "
             "spark.driver.memory=4g, or take smaller batches, with --batch-bytes"
         )
-    with contextlib.suppress(OSError):  # what cannot be read is told by its cause
+    with contextlib.suppress(OSError):  # what cannot be read is in the cause
         for path, place in damaged_files(directory / ENGINE):
             return f"{damaged(path, misfit(place))}. Spark's cause: {cause}"
     if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:

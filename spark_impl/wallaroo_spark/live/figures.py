@@ -50,8 +50,8 @@ class Figures:
         held = self._delivery.held_by_group
         for group in self._groups:
             holding = held.get(group.index, Holding())
-            all_told = len(holding.numbers) == group.divided(self._checkpoint.partitions)
-            known = all_told or not self._checkpoint.restarts
+            complete = len(holding.numbers) == group.divided(self._checkpoint.partitions)
+            known = complete or not self._checkpoint.restarts
             if len(group.members) == 1 and group.partitions:
                 partition = metrics.partitions[group.partitions[0]]
                 partition.entities = holding.entities if known else None

@@ -77,10 +77,10 @@ def read_layout(path: Path) -> Layout:
         CheckpointError: it is missing or damaged, or cannot be read.
     """
     try:
-        told: dict[str, Any] = json.loads(path.read_bytes())
-        if zlib.crc32(told["layout"].encode()) != told["checksum"]:
+        file: dict[str, Any] = json.loads(path.read_bytes())
+        if zlib.crc32(file["layout"].encode()) != file["checksum"]:
             raise ValueError("its checksum does not fit")
-        layout = json.loads(told["layout"])
+        layout = json.loads(file["layout"])
         members = tuple(map(tuple, layout["members"]))
         return Layout(tuple(layout["levels"]), members, layout["expire_after"])
     except OSError as error:

@@ -63,7 +63,7 @@ class LogFeed(Feed):
     ) -> None:
         self.log = log
         self.sources = resume.sources
-        self._told = resume.sequence  # `sources` knows the records before this sequence
+        self._sources_until = resume.sequence  # `sources` knows the records before this sequence
         self._timed = timed
         self.case = case
         self.room_made: Callable[[], None] = lambda: None
@@ -170,8 +170,8 @@ class LogFeed(Feed):
             self._failed(str(error))
             raise
         self.planned = end
-        if end > self._told:
-            self.sources, self._told = after(self.sources, runs), end
+        if end > self._sources_until:
+            self.sources, self._sources_until = after(self.sources, runs), end
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
         case = self.case

@@ -145,8 +145,8 @@ def _forms(directory: Path) -> Iterator[tuple[Path, str, Any]]:
         if not path.name.isdecimal():
             continue
         try:
-            version, _, told = path.read_text(encoding="utf-8").partition("\n")
-            form = json.loads(told)
+            version, _, text = path.read_text(encoding="utf-8").partition("\n")
+            form = json.loads(text)
             for store in form["stateStoreInfo"]:
                 if not all(isinstance(one, str) for one in store[_SCHEMAS]):
                     raise TypeError("a path is not text")
@@ -228,17 +228,17 @@ def misfit(place: int) -> str:
 
 def _first_damage(path: Path, sums: Path) -> int | None:
     try:
-        told, content = sums.read_bytes(), path.read_bytes()
+        checksums, content = sums.read_bytes(), path.read_bytes()
     except FileNotFoundError:
         return None
-    if len(told) < _HEADER.size or not told.startswith(_MAGIC):
+    if len(checksums) < _HEADER.size or not checksums.startswith(_MAGIC):
         return None  # Spark does not compare them either
-    size = max(1, _HEADER.unpack_from(told)[1])
-    sums_end, parts = len(told), -(-len(content) // size)
+    size = max(1, _HEADER.unpack_from(checksums)[1])
+    sums_end, parts = len(checksums), -(-len(content) // size)
     if sums_end < _HEADER.size + 4 * parts:
         return None  # the run was killed while it wrote them
     for number, at in enumerate(range(0, len(content), size)):
         begin = _HEADER.size + 4 * number
-        if struct.pack(">I", zlib.crc32(content[at : at + size])) != told[begin : begin + 4]:
+        if struct.pack(">I", zlib.crc32(content[at : at + size])) != checksums[begin : begin + 4]:
             return at
     return None if sums_end == _HEADER.size + 4 * parts else len(content)

@@ -5,7 +5,7 @@ Behind a window, the window stands where its number will be.
 What the windows of a step give in a turn is numbered in order of the windows' ends and keys
 (time-4). The keys of a step are spread over shards, and no shard knows what the others fire. So on
 workers a lineage has the window's end and key in the place of its number, which sorts in the same
-order. The driver is told of all windows that fired, and puts the numbers there.
+order. All windows that fired are reported to the driver, which puts the numbers there.
 """
 
 from __future__ import annotations

@@ -42,17 +42,17 @@ class Tracker:
             self._latest = at
             self._track.extend((sequence, at, what, noted.number, time))
             if later:
-                noted.told()
+                noted.tracked()
         elif later:
-            noted.untold = sequence, at
+            noted.left_out = sequence, at
 
     def finish(self) -> Track:
         """Return the track, when all records have been noted."""
         for noted in self._noted.values():
-            if noted.untold is not None:
-                moment = (*noted.untold, What.MESSAGE, noted.number, noted.greatest)
+            if noted.left_out is not None:
+                moment = (*noted.left_out, What.MESSAGE, noted.number, noted.greatest)
                 self._track.extend(moment)
-                noted.untold = None
+                noted.left_out = None
         return self._track
 
 
@@ -66,7 +66,7 @@ class _Noted:
     Attributes:
         greatest: its greatest event time.
         due: the next event time that may let a window fire.
-        untold: the sequence and the arrival time of the record with the greatest event time, while
+        left_out: the sequence and the arrival time of the record with the greatest event time, while
             that is not in the track.
     """
 
@@ -74,12 +74,12 @@ class _Noted:
         self.number = number
         self.greatest = NO_TIME
         self.due = NEVER
-        self.untold: tuple[int, int] | None = None
+        self.left_out: tuple[int, int] | None = None
         self._grids = grids
 
-    def told(self) -> None:
+    def tracked(self) -> None:
         """Note that the greatest event time is in the track."""
-        self.untold = None
+        self.left_out = None
         if self._grids is not None:
             last = self.greatest
             nexts = [last + every - (last - first) % every for first, every in self._grids]

@@ -60,19 +60,3 @@ def test_what_is_remembered_is_bounded():
     judge.judge("long" * 1000)
     assert len(judge.known[int]) == 10
     assert not judge.known[str]
-
-
-def test_a_key_is_remembered_once():
-    judge = keys(partitions=2)
-    judge.judge("a")
-    judge.judge(("a", 1))  # not in `known`, so its number is
-    assert list(judge.known[str]) == ["a"]
-    assert list(judge._numbers) == [encode_key(("a", 1))]
-
-
-def test_a_long_key_makes_no_room():
-    judge = keys(partitions=2)
-    for number in range(1 << 16):
-        judge.number(encode_key((number,)))
-    judge.number(encode_key("long" * 1000))
-    assert len(judge._numbers) == 1 << 16
