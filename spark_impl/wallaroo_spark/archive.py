@@ -65,6 +65,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    from wallaroo_spark import archive  # under its name, so that workers can import the functions
+    # Under its name, so that workers can import the functions.
+    from wallaroo_spark import archive  # noqa: PLW0406 - a script is another module
 
     raise SystemExit(archive.main())

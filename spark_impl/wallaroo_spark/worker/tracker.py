@@ -66,8 +66,8 @@ class _Noted:
     Attributes:
         greatest: its greatest event time.
         due: the next event time that may let a window fire.
-        left_out: the sequence and the arrival time of the record with the greatest event time, while
-            that is not in the track.
+        left_out: the sequence and the arrival time of the record with the greatest event time,
+            while that is not in the track.
     """
 
     def __init__(self, number: int, grids: Sequence[tuple[int, int]] | None) -> None:
