@@ -30,7 +30,7 @@ def items_of(result: Any, most: float) -> list[Any]:
 
     Args:
         result: what the computation returned; `None` gives no items.
-        most: bytes of items that it may give; it need not have an end.
+        most: bytes of items that an iterator may give; it need not have an end.
 
     Raises:
         BadResultError: it has no items, or they have no order.
@@ -38,6 +38,8 @@ def items_of(result: Any, most: float) -> list[Any]:
     """
     if result is None:
         return []
+    if type(result) is list:  # it is in memory already, however long
+        return result[:]
     if isinstance(result, (str, bytes, bytearray, Mapping, Set)):
         raise bad_items(result)
     try:

@@ -218,34 +218,6 @@ def test_isolation_what_does_not_survive_is_unportable_where_it_is_made(
     assert found.dead_letters[0].error_type is None
 
 
-def test_isolation_an_unportable_message_of_a_decoder(app, isolated, letters):
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def decode_lock(payload):
-        return Lock()
-
-    assert letters(isolated(app(decoder=decode_lock), [b"a"])) == [
-        ((0,), None, None, None, "unportable")
-    ]
-
-
-def test_isolation_one_unportable_item_is_the_whole_calls(app, isolated, letters):
-    items = wallaroo.computation_multi(name="items")(lambda message: [1, Lock(), 2])
-    found = isolated(app(("to", items)), [b"a"])
-    assert found.output == []
-    assert letters(found) == [((0,), "items", None, None, "unportable")]
-
-
-def test_isolation_an_unportable_state(app, isolated, letters):
-    @wallaroo.state_computation(name="keep")
-    def keep(message, state):
-        state.items.append(threading.Lock() if message == "x" else message)
-        return len(state.items), True
-
-    found = isolated(app(("to_stateful", keep, Seen, "s")), [b"a", b"x", b"b"])
-    assert found.output == [b"1;", b"2;"]
-    assert letters(found) == [((1,), "keep", None, (), "unportable")]
-
-
 def test_isolation_a_state_altered_into_the_unportable_and_not_kept_is_no_matter(app, isolated):
     @wallaroo.state_computation(name="tries")
     def tries(message, state):

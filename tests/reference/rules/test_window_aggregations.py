@@ -40,16 +40,6 @@ def test_window_4_output_with_and_without_the_window(run):
     assert run(windowed(TEN, Default), LOG).output[0] == b"True;"
 
 
-@pytest.mark.parametrize("given", [None, 0, "", b"", [], False])
-def test_window_4_only_none_gives_nothing(run, given):
-    class Gives(InPlace):
-        def output(self, key, names):
-            return given
-
-    expected = [] if given is None else [f"{given!r};".encode()] * 2
-    assert run(windowed(TEN, Gives), LOG).output == expected
-
-
 def test_window_4_a_result_that_replaces_the_accumulator(run):
     class Last(InPlace):
         def initial_accumulator(self):

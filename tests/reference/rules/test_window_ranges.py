@@ -70,16 +70,6 @@ def test_window_3_it_fires_when_the_watermark_reaches_end_and_delay(step, delay)
     assert said(session) == ["a:a@0-10"]
 
 
-def test_window_5_accumulators_are_combined_in_order_of_time(run):
-    windows = TEN.with_slide(seconds(5)).with_delay(seconds(10))
-    log = [b"a1 6", b"a2 1", b"a3 7", b"a4 2"]
-    assert said(run(windowed(windows), {"events": log})) == [
-        "a:a2a4@-5-5",
-        "a:a2a4+a1a3@0-10",
-        "a:a1a3@5-15",
-    ]
-
-
 @pytest.mark.parametrize("careless", ["update", "combine", "output"])
 def test_window_5_what_is_done_to_an_accumulator_shows_nowhere_else(isolated, careless):
     kept = []

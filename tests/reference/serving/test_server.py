@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from receiving import Receiver, eventually
+from receiving import eventually
 from served import (
     BOTH,
     Count,
     application,
     connect,
-    if_bad,
-    line,
     number,
-    raising,
     send,
     shout,
     stopped,
@@ -53,34 +49,6 @@ def test_messages_go_in_and_come_out(serve, receiver, isolation, capsys):
     assert capsys.readouterr().err == f"source p listening on {host}:{port}\n"
 
 
-def test_frame_1_cut_at_every_byte_the_outputs_are_the_same(serve, receiver):
-    handle = serve(application(receiver.port, ("to", shout)))
-    stream = frames([b"ab", b"", b"c"])
-    for cut in range(len(stream) + 1):
-        with connect(handle) as sock:
-            sock.sendall(stream[:cut])
-            time.sleep(0.002)
-            sock.sendall(stream[cut:])
-    eventually(lambda: handle.progress().received == 3 * (len(stream) + 1))
-    stopped(handle)
-    assert receiver.data == b"AB\n\nC\n" * (len(stream) + 1)
-
-
-def test_frame_3_garbage_harms_no_other_connection(serve, receiver, caplog):
-    handle = serve(application(receiver.port, ("to", shout)))
-    with connect(handle) as good:
-        good.sendall(frame(b"one"))
-        with pytest.raises(ConnectionResetError):
-            send(handle, frame(b"two") + b"\xff\xff\xff\xff")
-        good.sendall(frame(b"three"))
-        eventually(lambda: handle.progress().written == 3)
-    summary = stopped(handle)
-    assert sorted(receiver.data.split()) == [b"ONE", b"THREE", b"TWO"]
-    assert summary.dropped_frames == {"p": 1}
-    assert summary.exit_code == 0
-    assert "source p: header ff ff ff ff claims a payload of 4294967295 bytes" in caplog.text
-
-
 def test_frame_4_a_half_closed_connection_is_closed_once_all_is_sequenced(serve, receiver):
     handle = serve(application(receiver.port, ("to", shout)))
     send(handle, frames([b"x"] * 10_000) + b"\0\0")
@@ -90,100 +58,8 @@ def test_frame_4_a_half_closed_connection_is_closed_once_all_is_sequenced(serve,
     assert summary.dropped_frames == {"p": 1}
 
 
-def _decoding(payload):
-    return payload.decode() if payload != b"bad" else raising()
-
-
-def _stateful(message, state):
-    return if_bad(lambda _: 5)(message) if message == "bad" else (message, True)
-
-
-def computing(function):
-    return ("to", wallaroo.computation(name="step")(function))
-
-
-def multi(function):
-    return ("to", wallaroo.computation_multi(name="step")(function))
-
-
-def routed(function, method="to_state_partition", keys=None):
-    last = wallaroo.state_computation(name="step")(_stateful_identity)
-    return (method, last, Count, "counts", wallaroo.partition(function), keys)
-
-
 def _stateful_identity(message, state):
     return message, True
-
-
-BAD_MESSAGES = [
-    ("decode", {"decoder": wallaroo.decoder(4, ">I")(_decoding)}, []),
-    ("raised", {}, [computing(if_bad(raising))]),
-    ("raised", {}, [multi(lambda m: [m] if m != "bad" else (raising() for _ in "x"))]),
-    ("bad-result", {}, [multi(lambda m: [m] if m != "bad" else m)]),
-    (
-        "bad-result",
-        {},
-        [("to_stateful", wallaroo.state_computation(name="step")(_stateful), Count, "s")],
-    ),
-    ("raised", {}, [routed(if_bad(raising))]),
-    ("bad-key", {}, [routed(if_bad(lambda _: 1.5))]),
-    ("bad-key", {}, [routed(if_bad(lambda _: True))]),
-    ("bad-key", {}, [routed(lambda m: -1 if m == "bad" else 1, "to_state_partition_u64")]),
-    ("unknown-key", {}, [routed(if_bad(lambda _: "zzz"), keys=["one", "two"])]),
-    ("encode", {"encoder": wallaroo.encoder(if_bad(raising))}, []),
-    ("encode", {"encoder": wallaroo.encoder(if_bad(lambda _: 5))}, []),
-    ("encode", {"encoder": wallaroo.encoder(if_bad(lambda _: "\ud800"))}, []),
-]
-
-
-@BOTH
-@pytest.mark.parametrize(("reason", "edges", "steps"), BAD_MESSAGES)
-def test_dead_2_one_bad_message_harms_no_other(
-    serve, receiver, isolation, reason, edges, steps, tmp_path
-):
-    path = tmp_path / "dead.jsonl"
-    handle = serve(
-        application(receiver.port, *steps, **({"encoder": wallaroo.encoder(_plain)} | edges)),
-        isolation=isolation,
-        dead_letters=path,
-    )
-    send(handle, frames([b"one", b"bad", b"two"]))
-    summary = stopped(handle)
-    assert receiver.data == b"onetwo"
-    assert summary.exit_code == 0
-    step = "step" if steps else None
-    assert summary.dead_letters == {("p", step, reason): 1}
-    (entry,) = map(json.loads, path.read_text().splitlines())
-    assert (entry["lineage"][0], entry["reason"], entry["step"]) == (1, reason, step)
-
-
-def _plain(message):
-    return message
-
-
-def test_decode_1_bytes_that_are_not_utf_8_are_a_dead_letter(serve, receiver, caplog):
-    handle = serve(application(receiver.port, ("to", shout)))
-    send(handle, frames([b"a", b"\xff\xfe", b"b"]))
-    summary = stopped(handle)
-    assert receiver.data == b"A\nB\n"
-    assert summary.dead_letters == {("p", None, "decode"): 1}
-    assert "dead letter: pipeline p, decoder, decode (UnicodeDecodeError), message 1:" in (
-        caplog.text
-    )
-
-
-def test_200_connections_at_once_one_of_them_sending_garbage(serve, receiver):
-    handle = serve(application(receiver.port, ("to", shout)))
-    socks = [connect(handle) for _ in range(200)]
-    for index, sock in enumerate(socks):
-        sock.sendall(b"\xff" * 100 if index == 13 else frames([b"m%d" % index] * 5))
-    eventually(lambda: handle.progress().received == 199 * 5)
-    for sock in socks:
-        sock.close()
-    summary = stopped(handle)
-    assert len(receiver.data.split()) == 199 * 5
-    assert summary.dropped_frames == {"p": 1}
-    assert summary.exit_code == 0
 
 
 def test_sink_2_each_sink_has_a_connection_of_its_own_even_to_one_address(serve, receiver):
@@ -192,40 +68,6 @@ def test_sink_2_each_sink_has_a_connection_of_its_own_even_to_one_address(serve,
     summary = stopped(handle)
     assert receiver.got(3) == [b"A\nB\n"] * 3
     assert summary.written == {("p", index): 2 for index in range(3)}
-
-
-def test_state_8_pipelines_share_a_partition_and_one_sequence(serve, receiver, tmp_path):
-    builder = wallaroo.ApplicationBuilder("app")
-    for name in ("p", "q"):
-        builder.new_pipeline(name, wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
-        builder.to_state_partition(number, Count, "counts", whole)
-        builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line))
-    handle = serve(builder.build(), dead_letters=tmp_path / "dead")
-    for sequence in range(6):
-        send(handle, frame(b"x"), "pq"[sequence % 2])
-    send(handle, frame(b"\xff"), "q")
-    summary = stopped(handle)
-    assert sorted(receiver.got(2)) == [b"x 1\nx 3\nx 5\n", b"x 2\nx 4\nx 6\n"]
-    assert summary.received == {"p": 3, "q": 4}
-    assert json.loads((tmp_path / "dead").read_text())["lineage"] == [6]
-
-
-def test_sink_3_a_sink_that_is_away_for_a_while_under_load_misses_nothing(serve, receiver):
-    port = receiver.port
-    receiver.close()
-    handle = serve(application(port, ("to", shout)))
-    total = 50_000
-    sending = threading.Thread(
-        target=send, args=(handle, frames([b"%06d" % n for n in range(total)]))
-    )
-    sending.start()
-    time.sleep(0.5)
-    again = Receiver(port)
-    sending.join()
-    summary = stopped(handle)
-    again.close()
-    assert again.data == b"".join([b"%06d\n" % n for n in range(total)])
-    assert (summary.written, summary.exit_code) == ({("p", 0): total}, 0)
 
 
 def test_sink_3_without_its_sink_it_stops_reading(serve):

@@ -39,11 +39,6 @@ def test_stop_1_under_load_what_was_received_is_delivered(serve, receiver):
     assert receiver.data == b"MESSAGE\n" * summary.received["p"]
 
 
-def test_stop_1_without_anything_received(serve, receiver):
-    summary = stopped(serve(application(receiver.port, ("to", shout))))
-    assert (summary.exit_code, summary.received) == (0, {"p": 0})
-
-
 def test_stop_1_user_code_that_never_returns_is_given_up(serve, receiver):
     release = threading.Event()
 

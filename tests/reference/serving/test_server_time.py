@@ -141,60 +141,6 @@ def test_time_1_on_the_machines_own_clock_too(serve, receiver):
     assert receiver.data.endswith(b": 1\n")
 
 
-def test_time_1_a_clock_that_jumps_back_repeats_the_last_time(serve, receiver):
-    clock = Clock()
-    handle = serve(built(receiver, source().to(TEN_SECONDS.over(Count))), clock)
-    clock.now += 5 * SECOND
-    send(handle, "a")
-    clock.now -= 3600 * SECOND
-    send(handle, "b", "c")  # they arrive at the time of the first
-    clock.now = NOON + 10 * SECOND
-    eventually(lambda: handle.progress().written == 1)
-    assert stopped(handle).late == {}
-    assert receiver.data == b"0: 3\n"
-
-
-def test_time_1_a_clock_that_jumps_forward_a_day_fires_what_is_due_once(serve, receiver):
-    clock = Clock()
-    sliding = TEN_SECONDS.with_slide(wallaroo.seconds(5)).over(Count)
-    handle = serve(built(receiver, source().to(sliding)), clock)
-    send(handle, "a")
-    clock.now += 86_400 * SECOND
-    eventually(lambda: handle.progress().written == 2)
-    send(handle, "b")
-    clock.now -= 86_400 * SECOND  # and back: that day's end stays the time
-    send(handle, "c")
-    summary = stopped(handle)
-    assert receiver.data == b"-5: 1\n0: 1\n"
-    assert (summary.open_windows, summary.dead_letters) == (2, {})
-
-
-def test_time_3_an_idle_sources_watermark_runs_on(serve, receiver):
-    clock = Clock()
-    pipeline = source(event_time=seconds_of, idle_after=wallaroo.seconds(2))
-    handle = serve(built(receiver, pipeline.to(TEN_SECONDS.over(Count))), clock)
-    send(handle, "7", "9")
-    clock.now += SECOND  # as old as the window's end, and not idle yet
-    send(handle, "9 again")
-    clock.now += 2 * SECOND
-    eventually(lambda: handle.progress().written == 1)
-    stopped(handle)
-    assert receiver.data == b"0: 3\n"
-
-
-def test_time_3_a_source_that_never_sends_holds_back_until_it_is_idle(serve, receiver):
-    clock = Clock()
-    silent = source("silent", event_time=seconds_of, idle_after=wallaroo.seconds(30))
-    pipeline = source(event_time=seconds_of).merge(silent).to(TEN_SECONDS.over(Count))
-    handle = serve(built(receiver, pipeline), clock)
-    send(handle, "1", "12")
-    assert handle.progress().written + handle.progress().pending == 0
-    clock.now += 30 * SECOND
-    eventually(lambda: handle.progress().written == 1)
-    assert stopped(handle).open_windows == 1
-    assert receiver.data == b"0: 1\n"
-
-
 def test_time_5_the_end_of_stdin_ends_its_source_and_all_windows_fire(serve):
     out = io.BytesIO()
     pipeline = source(event_time=seconds_of).to(TEN_SECONDS.over(Count))
@@ -229,32 +175,11 @@ def test_window_6_what_is_late_is_counted_in_the_summary(serve, receiver):
     assert summary.dead_letters == {}
 
 
-def test_graph_3_merged_sources_meet_in_one_window(serve, receiver):
-    clock = Clock()
-    pipeline = source("a").merge(source("b")).to(TEN_SECONDS.over(Count))
-    handle = serve(built(receiver, pipeline), clock)
-    send(handle, "1", "2", source="a")
-    send(handle, "3", source="b")
-    clock.now += 10 * SECOND
-    eventually(lambda: handle.progress().written == 1)
-    summary = stopped(handle)
-    assert receiver.data == b"0: 3\n"
-    assert (summary.received, summary.written) == ({"a": 2, "b": 1}, {("a", 0): 1})
-
-
 def test_graph_4_a_run_of_generators_ends_by_itself(serve, receiver):
     handle = serve(built(receiver, generated(Numbers(1_000))))
     summary = handle.wait(20)
     assert receiver.data == b"".join(b"%d\n" % number for number in range(1_000))
     assert (summary.exit_code, summary.received) == (0, {"g": 1_000})
-
-
-def test_graph_4_a_generator_that_raises_is_a_dead_letter_and_ends_its_source(serve, receiver):
-    handle = serve(built(receiver, generated(Numbers(5, ValueError("no more")))))
-    summary = handle.wait(20)
-    assert receiver.data == b"0\n1\n2\n3\n4\n"
-    assert summary.dead_letters == {("g", None, "raised"): 1}
-    assert summary.exit_code == 0
 
 
 def test_dead_3_system_exit_in_a_generator_ends_the_run(serve, receiver):

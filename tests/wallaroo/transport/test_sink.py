@@ -150,32 +150,6 @@ def test_sink_3_after_a_reset_it_starts_at_an_outputs_first_byte_without_a_gap(
     sock.close()
 
 
-def test_sink_3_a_peer_that_comes_and_goes_under_load_misses_nothing(loop_thread, sink_to, peer):
-    sink = sink_to(peer.port, limit=1_000_000)
-    chance = random.Random(3)
-    total, sent, got = 60_000, 0, b""
-    whole = b"".join(numbered(0, total))
-    sock = None
-    while len(got) < len(whole):
-        while sent < total and not loop_thread.call(lambda: sink.full):
-            loop_thread.call(sink.write, numbered(sent, sent + 500))
-            sent += 500
-        if sock is None:
-            sock = peer.accept()
-            got = got[: got.rfind(b"\n") + 1]
-        piece = sock.recv(chance.randrange(1, 4096))
-        got += piece
-        assert whole.startswith(got[-20_000:], max(len(got) - 20_000, 0))
-        if chance.random() < 0.01 and len(got) < len(whole) - 100_000:
-            got += acknowledged_and_unread(sock)
-            reset(sock)
-            sock = None
-    assert got == whole
-    loop_thread.run(sink.drain(), 20)
-    assert sink.written == total
-    sock.close()
-
-
 def test_sink_3_what_is_kept_is_bounded_and_room_is_announced(loop_thread, sink_to, peer):
     told = []
     sink: TCPSink = sink_to(peer.port, limit=250_000, on_room=lambda: told.append(sink.full))
