@@ -9,7 +9,7 @@ nanoseconds, so that edges of windows are met often.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -235,13 +235,18 @@ class ConformanceCase:
 
     def row(self, source: int = 0) -> list[StepSpec]:
         """Return the steps that stand in one row behind a source, in the builder's form all."""
-        found: list[StepSpec] = []
-        last = source
-        for step in self.steps:
-            if step.origins == (last,):
-                found.append(step)
-                last = step.id
-        return found
+        return self._rows[source]
+
+    @cached_property
+    def _rows(self) -> dict[int, list[StepSpec]]:
+        rows: dict[int, list[StepSpec]] = {source.id: [] for source in self.sources}
+        for source, row in rows.items():
+            last = source
+            for step in self.steps:
+                if step.origins == (last,):
+                    row.append(step)
+                    last = step.id
+        return rows
 
     @property
     def plain_row(self) -> list[StepSpec] | None:
@@ -280,7 +285,7 @@ class ConformanceCase:
         """Return the case as JSON values; a payload is text with a character for each byte."""
         # By hand, since `dataclasses.asdict` takes longer than an engine takes for the case.
         form: dict[str, Any] = {"format": FORMAT}
-        form |= {name: value for name, value in vars(self).items() if name != "timed"}
+        form |= {name: getattr(self, name) for name in _FIELDS}
         form["sources"] = [{**vars(source)} for source in self.sources]
         form["steps"] = [
             {
@@ -305,6 +310,7 @@ class ConformanceCase:
 
 
 _UNTIMED = SourceSpec(decoder="")
+_FIELDS = tuple([field.name for field in fields(ConformanceCase)])
 
 
 def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:

@@ -52,13 +52,8 @@ def raw(payload: bytes) -> Any:
     return payload
 
 
-@DECODERS.add(made=("utf-8",), name="escaped")
-@DECODERS.add(made=("latin-1",), name="latin")
-class Decoded:
-    """Text of any bytes, those that are none as lone surrogates: instances of one class."""
-
-    def __init__(self, encoding: str) -> None:
-        self.encoding = encoding
+class FourBytes:
+    """Has a header of four bytes."""
 
     def header_length(self) -> int:
         """Four bytes."""
@@ -67,6 +62,15 @@ class Decoded:
     def payload_length(self, header: bytes) -> int:
         """Return the payload's length."""
         return int.from_bytes(header, "big")
+
+
+@DECODERS.add(made=("utf-8",), name="escaped")
+@DECODERS.add(made=("latin-1",), name="latin")
+class Decoded(FourBytes):
+    """Text of any bytes, those that are none as lone surrogates: instances of one class."""
+
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding
 
     def decode(self, payload: bytes) -> Any:
         """Return the text; never raises."""
@@ -137,19 +141,11 @@ class Record:
 
 
 @DECODERS.add(Trait.FINDING, Trait.REMEMBERS, made=())
-class Reused:
+class Reused(FourBytes):
     """Hands out the same list again and again, as decoders with a buffer do."""
 
     def __init__(self) -> None:
         self.buffer: list[str] = []
-
-    def header_length(self) -> int:
-        """Four bytes."""
-        return 4
-
-    def payload_length(self, header: bytes) -> int:
-        """Return the payload's length."""
-        return int.from_bytes(header, "big")
 
     def decode(self, payload: bytes) -> Any:
         """Return the buffer, filled anew."""
@@ -158,16 +154,8 @@ class Reused:
 
 
 @DECODERS.add(Trait.FINDING)
-class Unpicklable:
+class Unpicklable(FourBytes):
     """Makes a message that cannot be pickled of a payload that holds ``z``."""
-
-    def header_length(self) -> int:
-        """Four bytes."""
-        return 4
-
-    def payload_length(self, header: bytes) -> int:
-        """Return the payload's length."""
-        return int.from_bytes(header, "big")
 
     def decode(self, payload: bytes) -> Any:
         """Return text, or what does not survive pickling."""

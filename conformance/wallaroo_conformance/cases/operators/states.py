@@ -165,49 +165,22 @@ class Shared:
         return self.only
 
 
-@BUILDERS.add(made=())
-class Broken:
-    """A builder that raises."""
+@BUILDERS.add(made=("TypeError",), name="Misled")
+@BUILDERS.add(made=("BadKeyError",), name="Refusing")
+@BUILDERS.add(made=("StopIteration",), name="Exhausted")
+@BUILDERS.add(made=("KeyError",), name="Missing")
+@BUILDERS.add(made=("OSError",), name="Broken")
+class Raising:
+    """A builder that raises, also what engines raise and catch around their own calls."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
 
     def build(self) -> Any:
         """Raise."""
-        raise OSError("no paper")
-
-
-@BUILDERS.add(made=())
-class Missing:
-    """A builder that raises what a search for an entity may raise."""
-
-    def build(self) -> Any:
-        """Raise."""
-        raise KeyError("no paper")
-
-
-@BUILDERS.add(made=())
-class Exhausted:
-    """A builder that raises what ends a loop."""
-
-    def build(self) -> Any:
-        """Raise."""
-        raise StopIteration("no paper")
-
-
-@BUILDERS.add(made=())
-class Misled:
-    """A builder that raises what a wrong call may raise."""
-
-    def build(self) -> Any:
-        """Raise."""
-        raise TypeError("no paper")
-
-
-@BUILDERS.add(made=())
-class Refusing:
-    """A builder that raises what a wrong key may raise."""
-
-    def build(self) -> Any:
-        """Raise."""
-        raise BadKeyError("no paper")
+        errors = (OSError, KeyError, StopIteration, TypeError, BadKeyError)
+        [error] = [error for error in errors if error.__name__ == self.error]
+        raise error("no paper")
 
 
 @BUILDERS.add(Trait.ENDS_THE_RUN, made=())
