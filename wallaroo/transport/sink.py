@@ -38,7 +38,7 @@ from wallaroo.transport.threads import in_child
 DEFAULT_LIMIT = 16 << 20
 """Bytes of outputs, with the memory to keep them, from which a sink is full."""
 
-_CHUNK_COST = 512  # bytes of bookkeeping for a chunk, roughly
+_BLOCK_COST = 512  # bytes of bookkeeping for a block, roughly
 _OUTPUT_COST = 48  # and for each output in it
 _LOOK = 0.05  # seconds between checks of what was acknowledged
 _HURRIED_LOOK = 0.002  # the same while `drain` waits
@@ -76,7 +76,7 @@ class Backoff:
         self._next = self._first
 
 
-class Chunk:
+class Block:
     """Outputs that were written together."""
 
     __slots__ = ("cost", "outputs", "size")
@@ -85,7 +85,7 @@ class Chunk:
         self.outputs = outputs
         self.size = size
         # While they are sent they are in memory twice, single and joined.
-        self.cost = 2 * size + _OUTPUT_COST * len(outputs) + _CHUNK_COST
+        self.cost = 2 * size + _OUTPUT_COST * len(outputs) + _BLOCK_COST
 
     def whole(self, acknowledged: int) -> tuple[int, int]:
         """Return how many outputs are acknowledged completely, and their number of bytes."""
@@ -137,14 +137,14 @@ class TCPSink(OutputSink):
         self._connecting: asyncio.Task[None] | None = None
         self._look: asyncio.TimerHandle | None = None
         self._closed = False
-        self._kept: deque[Chunk] = deque()  # not completely acknowledged, in order
+        self._kept: deque[Block] = deque()  # not completely acknowledged, in order
         self._cost = 0
         # About the current connection:
         self._sock: socket.socket | None = None
         self._unsent: deque[memoryview] = deque()
         self._blocked = False  # the system takes no more; its writer callback is set
         self._handed = 0  # bytes given to the system
-        self._released = 0  # bytes of chunks that are no longer kept
+        self._released = 0  # bytes of blocks that are no longer kept
 
     @property
     @override
@@ -161,11 +161,11 @@ class TCPSink(OutputSink):
         if self._kept:
             self._release()
         data = b"".join(outputs)
-        chunk = Chunk(outputs[:], len(data))
-        self._kept.append(chunk)
-        self._cost += chunk.cost
+        block = Block(outputs[:], len(data))
+        self._kept.append(block)
+        self._cost += block.cost
         self.pending += len(outputs)
-        self.bytes_out += chunk.size
+        self.bytes_out += block.size
         if self._sock is not None:
             self._unsent.append(memoryview(data))
             if not self._blocked:
@@ -218,7 +218,7 @@ class TCPSink(OutputSink):
         self._sock = sock
         self.connects += 1
         self._handed = self._released = 0
-        self._unsent = deque([memoryview(b"".join(chunk.outputs)) for chunk in self._kept])
+        self._unsent = deque([memoryview(b"".join(block.outputs)) for block in self._kept])
         self._loop.add_reader(sock.fileno(), self._on_readable)
         self._send()
         self._on_look()
@@ -313,16 +313,16 @@ class TCPSink(OutputSink):
             self._look = self._loop.call_later(pause, self._on_look)
 
     def _release(self) -> None:
-        """Drop the chunks that are completely acknowledged."""
+        """Drop the blocks that are completely acknowledged."""
         if self._sock is None:
             return
         acknowledged = self._handed - unacknowledged(self._sock)
         kept = self._kept
         progress = False
         while kept and self._released + kept[0].size <= acknowledged:
-            chunk = kept.popleft()
-            self._released += chunk.size
-            self._let_go(len(chunk.outputs), chunk.cost)
+            block = kept.popleft()
+            self._released += block.size
+            self._let_go(len(block.outputs), block.cost)
             progress = True
         if progress:
             self._backoff.reset()
@@ -340,13 +340,13 @@ class TCPSink(OutputSink):
         self._release()
         assert self._sock is not None
         if self._kept:
-            # The first chunk may be partly acknowledged: continue at an output's first byte.
-            chunk = self._kept[0]
+            # The first block may be partly acknowledged: continue at an output's first byte.
+            block = self._kept[0]
             acknowledged = self._handed - unacknowledged(self._sock) - self._released
-            count, size = chunk.whole(acknowledged)
-            rest = Chunk(chunk.outputs[count:], chunk.size - size)
+            count, size = block.whole(acknowledged)
+            rest = Block(block.outputs[count:], block.size - size)
             self._kept[0] = rest
-            self._let_go(count, chunk.cost - rest.cost)
+            self._let_go(count, block.cost - rest.cost)
         self._disconnect()
         self._troubles.log(
             logging.WARNING,

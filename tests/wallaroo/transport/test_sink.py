@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from wallaroo.transport.sink import Backoff, Chunk, TCPSink
+from wallaroo.transport.sink import Backoff, Block, TCPSink
 
 ID = ("p", 0)
 
@@ -208,8 +208,8 @@ def test_what_was_not_delivered_stays_counted_after_close(loop_thread, sink_to, 
 @pytest.mark.parametrize(
     ("acknowledged", "expected"), [(0, (1, 0)), (2, (1, 0)), (3, (3, 3)), (4, (4, 4)), (9, (5, 9))]
 )
-def test_a_chunk_is_split_behind_what_is_acknowledged_whole(acknowledged, expected):
-    assert Chunk([b"", b"abc", b"", b"d", b"efghi"], 9).whole(acknowledged) == expected
+def test_a_block_is_split_behind_what_is_acknowledged_whole(acknowledged, expected):
+    assert Block([b"", b"abc", b"", b"d", b"efghi"], 9).whole(acknowledged) == expected
 
 
 def test_pauses_grow_to_a_bound_and_begin_anew():
