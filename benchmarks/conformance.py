@@ -13,7 +13,6 @@ import time
 
 from facts import Figures, add_json_option, machine_facts
 from wallaroo_conformance.cases.generating import generate
-from wallaroo_conformance.judge.observing import observe
 from wallaroo_conformance.judge.oracle import Oracle
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.search import Search
@@ -39,7 +38,7 @@ def main() -> None:
         begun = time.process_time()
         cases = generate(options.cases, number)
         drawn = time.process_time()
-        observe(reference, cases)
+        Oracle(reference).ask(cases)
         observed = time.process_time()
         search = Search(engine, Oracle(reference), seed=number, job=options.job)
         wall = time.monotonic()

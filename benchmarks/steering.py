@@ -1,6 +1,6 @@
 """What leading the search to rare pairs of facts is worth: cases until a fault is found.
 
-    python benchmarks/steering.py [--seeds N] [--cases N] [--part PART] [--mutants all|NAME …]
+    python benchmarks/steering.py [--seeds N] [--cases N] [--mutants all|NAME …]
 
 Without `--mutants`: for each pair of facts, how many cases the search needs to meet it, by chance
 alone and led. A fault that shows only where two facts meet falls with the first such case. Nothing
@@ -20,11 +20,9 @@ from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.judge.coverage import Coverage, Kind, Pair
 from wallaroo_conformance.judge.oracle import Oracle
-from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import Mutant, installed_mutants
-from wallaroo_conformance.search.generation import Generation, Part
+from wallaroo_conformance.search.generation import Generation
 from wallaroo_conformance.search.search import Search
-from wallaroo_conformance.search.steering import Steering
 
 from wallaroo.engine import Isolation, load_engine
 
@@ -45,7 +43,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, metavar="N")
     parser.add_argument("--cases", type=int, default=5_000, metavar="N", help="most cases a search")
     parser.add_argument("--mutants", nargs="+", metavar="NAME", help="measure these mutants")
-    parser.add_argument("--part", choices=["first", "second", "both"], default="both")
     add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
@@ -93,8 +90,7 @@ def _first_met(
     oracle = Oracle(load_engine("reference"))
     coverage = Coverage()
     modes: frozenset[Isolation] = frozenset({"isolated"})
-    steering = Steering(coverage) if led else None
-    generation = Generation(seed, modes, _JOB, steering, part=options.part)
+    generation = Generation(seed, modes, _JOB, coverage if led else None)
     found: dict[tuple[Kind, Pair], int] = {}
     tried = 0
     while tried < options.cases:
@@ -140,27 +136,24 @@ def _mutants(options: argparse.Namespace, figures: Figures) -> None:
 
 
 def _chosen(options: argparse.Namespace) -> list[Mutant]:
-    """Return the mutants that are named, or all of the part that cases show."""
+    """Return the mutants that are named, or all that cases show."""
     known = [mutant for mutant in installed_mutants() if mutant.rule and mutant.home != "spark"]
     known = [mutant for mutant in known if mutant.shown_by == "cases"]
     if options.mutants != ["all"]:
         if unknown := set(options.mutants) - {mutant.name for mutant in known}:
             raise SystemExit(f"no mutant that cases show is called {', '.join(sorted(unknown))}")
         return [mutant for mutant in known if mutant.name in options.mutants]
-    parts = (("first", False), ("second", True))
-    wanted = [second for part, second in parts if options.part in (part, "both")]
-    return [mutant for mutant in known if RULES[mutant.rule].second_part in wanted]
+    return known
 
 
 def _killed_at(mutant: Mutant, seed: int, oracle: Oracle, most: int, *, drawn: bool) -> int | None:
     """Return the number of the first case on which a mutant fails."""
-    part: Part = "second" if RULES[mutant.rule].second_part else "first"
     with mutant.during():
         search = Search(mutant.make(), oracle)
         only: Isolation = "isolated"
         if only not in search.runner.capabilities.isolation:
             only = "trusting"
-        cases = _drawn(seed, part, only, most) if drawn else _searched(seed, part, only, most)
+        cases = _drawn(seed, only, most) if drawn else _searched(seed, only, most)
         for start in range(0, len(cases), _STEP):
             search.replay(cases[start : start + _STEP])
             if search.findings.failing:
@@ -169,17 +162,18 @@ def _killed_at(mutant: Mutant, seed: int, oracle: Oracle, most: int, *, drawn: b
 
 
 @cache
-def _drawn(seed: int, part: Part, mode: Isolation, most: int) -> list[ConformanceCase]:
+def _drawn(seed: int, mode: Isolation, most: int) -> list[ConformanceCase]:
     """Return cases as they are drawn, without anything else."""
     tone: Tone = "any" if mode == "isolated" else "tame"
-    return [*generate(most, seed, tone, timed=part != "first")]
+    plain, timed = (iter(generate(most, seed, tone, timed=timed)) for timed in (False, True))
+    return [next(timed if number % 4 == 0 else plain) for number in range(most)]
 
 
 @cache
-def _searched(seed: int, part: Part, mode: Isolation, most: int) -> list[ConformanceCase]:
+def _searched(seed: int, mode: Isolation, most: int) -> list[ConformanceCase]:
     """Return the cases of a search, which depend on the reference alone."""
     oracle, coverage = Oracle(load_engine("reference")), Coverage()
-    generation = Generation(seed, frozenset({mode}), _JOB, Steering(coverage), part=part)
+    generation = Generation(seed, frozenset({mode}), _JOB, coverage)
     found: list[ConformanceCase] = []
     while len(found) < most:
         chunk = generation.next_chunk(most - len(found))

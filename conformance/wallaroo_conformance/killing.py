@@ -16,7 +16,7 @@ from typing import Literal
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.results import Failure
-from wallaroo_conformance.judge.rules import RULES, rule_id
+from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
 from wallaroo_conformance.search.budget import PROFILES, Budget
@@ -71,7 +71,7 @@ class Kill:
     Args:
         mutant: the mutant.
         rules: the rules that its failure names, the most particular first.
-        failure: the first that names the rule which the mutant breaks, filed under it; else the
+        failure: the last that names the rule which the mutant breaks, filed under it; else the
             first one.
         cases: cases run.
         seconds: from the first case to the minimal one.
@@ -132,15 +132,7 @@ def kill(
         elif mutant.shown_by == "language":
             _, failures = check_language("*")
         else:
-            # Rules of the second part need time; others may be broken only where there is time.
-            timed = mutant.rule and RULES[mutant.rule].second_part
-            search = Search(
-                mutant.make(),
-                seed=seed,
-                watcher=watcher,
-                give_up_early=True,
-                part="second" if timed else "both",
-            )
+            search = Search(mutant.make(), seed=seed, watcher=watcher, give_up_early=True)
             problem = _searched(search, mutant.rule, budget)
             return _kill(mutant, search.findings.failures, begun, search.runner.cases, problem)
     return _kill(mutant, failures, begun)
@@ -160,7 +152,7 @@ def kill_by(cases: Iterable[ConformanceCase], mutant: Mutant) -> Kill:
             failure = search.failure_of(case)
             if failure is not None:
                 failures.append(failure)
-                if mutant.rule in failure.rules:
+                if mutant.rule in failure.rules and case.messages <= MOST_MESSAGES:
                     break
     return _kill(mutant, failures, begun, search.runner.cases)
 
@@ -187,7 +179,7 @@ def _kill(
     mutant: Mutant, failures: Sequence[Failure], begun: float, cases: int = 1, problem: str = ""
 ) -> Kill:
     on_rule = [failure for failure in failures if mutant.rule in failure.rules]
-    failure = next(iter([*on_rule, *failures]), None)
+    failure = next(iter([*reversed(on_rule), *failures]), None)  # the last one ended the search
     rules, filed = ((), None) if failure is None else (failure.rules, failure.filed(mutant.rule))
     return Kill(mutant, rules, filed, cases, time.monotonic() - begun, problem)
 

@@ -71,7 +71,7 @@ class Falling(ReferenceEngine):
     name = "falling"
 
     def run(self, case: Case) -> Trace:
-        if any(not payload for _, payload in case.input_log):
+        if any(not getattr(record, "payload", b"a") for record in case.records):
             raise ConnectionError("the worker is gone")
         return super().run(case)
 

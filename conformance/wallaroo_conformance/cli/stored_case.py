@@ -19,7 +19,7 @@ from wallaroo_conformance.cli.engines import chosen_engines
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 from wallaroo_conformance.report.case_page import case_page
 from wallaroo_conformance.report.showing import failure_text, trace_lines
-from wallaroo_conformance.search.replaying import replayed
+from wallaroo_conformance.search.judging import replayed
 
 
 def replay(options: argparse.Namespace) -> int:

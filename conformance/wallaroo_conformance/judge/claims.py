@@ -2,13 +2,14 @@
 
 An engine may keep the order of each entity only, or no order. Then cases whose results depend on
 more are not run, and in the others order is not compared. What an engine does not claim must
-neither count as a fault nor cost time.
+neither count as a fault nor cost time. Where it is known to differ, that is accepted for some time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from wallaroo.engine import Capabilities
@@ -19,12 +20,11 @@ from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS
-from wallaroo_conformance.judge.metamorphic import ANY_BATCHES, ANY_PARTITIONS, Relation
+from wallaroo_conformance.judge.relations import ANY_BATCHES, ANY_PARTITIONS, Relation
 
 _ORDER = ("order-1", "order-2")
 _WHOLE = frozenset({"dead-1", "window-11"})
 """For each part of a trace, the rules that need it; see `Claims.comparable`."""
-_MET_AGAIN = frozenset({Fact.MET_AGAIN, Fact.SINGLE_MET_AGAIN})
 _KEEPS: Mapping[str, str] = {
     "entity": "it claims the order of each entity only",
     "none": "it claims no order",
@@ -54,7 +54,8 @@ class Claims:
             return _STOPS["none"]
         if can.order == "entity" and _meets_others(case):
             return f"{_KEEPS['entity']}, and messages that have met different entities meet one"
-        if can.order == "none" and (facts & _MET_AGAIN or _has_windows(case)):
+        meets = case.timed and any(map(case.meets_state, case.steps))
+        if can.order == "none" and (meets or Fact.MET_AGAIN in facts):
             return f"{_KEEPS['none']}, and an entity is met again"
         return None
 
@@ -131,35 +132,24 @@ def _meets_others(case: ConformanceCase) -> bool:
     If all that come to a state partition have met the same single entities, in one order, theirs is
     still known there.
     """
-    if case.timed:
-        return _may_meet_others(case)
-    met_before: dict[int, tuple[int, ...]] = {}  # by state partition: those on the way to it
-    for source in case.sources:
-        met: tuple[int, ...] = ()
-        scattered = False
-        for step in case.row(source.id):
-            if step.operator in STATEFUL:
-                if scattered or met_before.setdefault(step.partition, met) != met:
-                    return True
-                scattered = case.partitions[step.partition].shape != "single"
-                met = (*met, step.partition)
-    return False
-
-
-def _may_meet_others(case: ConformanceCase) -> bool:
-    """Whether a state or a window stands behind another."""
-    behind: set[int] = set()  # nodes whose messages have met something
+    met: dict[int, tuple[int, ...]] = {source.id: () for source in case.sources}
+    """For each node, the entities that its messages have met on their way to it."""
+    scattered: set[int] = set()  # nodes whose messages may have met different entities
+    before: dict[int, tuple[int, ...]] = {}  # for each state partition, what its messages have met
     for step in case.steps:
-        met = not behind.isdisjoint(step.origins)
-        if met and case.meets_state(step):
-            return True
-        if met or case.meets_state(step):
-            behind.add(step.id)
+        on_way = tuple(dict.fromkeys([one for origin in step.origins for one in met[origin]]))
+        apart = not scattered.isdisjoint(step.origins)
+        if case.meets_state(step):
+            place = step.partition if step.operator in STATEFUL else -step.id
+            if apart or before.setdefault(place, on_way) != on_way:
+                return True
+            single = step.operator in STATEFUL and case.form == "builder"
+            apart = not (single and case.partitions[step.partition].shape == "single")
+            on_way = (*on_way, place)
+        met[step.id] = on_way
+        if apart:
+            scattered.add(step.id)
     return False
-
-
-def _has_windows(case: ConformanceCase) -> bool:
-    return case.timed and any(case.meets_state(step) for step in case.steps)
 
 
 def _unordered(trace: Trace) -> Trace:
@@ -192,3 +182,24 @@ def _until_the_end(expected: Trace, actual: Trace, *, ordered: bool) -> Trace:
         windows=expected.windows,
         late=expected.late,
     )
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A known difference, which is accepted until a day; from then on it is a fault again.
+
+    Args:
+        engine: the engine's name.
+        reason: why it differs, and what is meant to be done about it.
+        until: the first day on which it is no longer accepted.
+        applies: whether it applies to a case with the facts that it has met.
+    """
+
+    engine: str
+    reason: str
+    until: date
+    applies: Callable[[ConformanceCase, Facts], bool]
+
+
+DIVERGENCES: tuple[Divergence, ...] = ()
+"""Of this project's own engines: none."""

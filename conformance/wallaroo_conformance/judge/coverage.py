@@ -21,7 +21,7 @@ Pair: TypeAlias = tuple[Fact, Fact]
 """Two facts, in the order of `Fact`."""
 
 Kind: TypeAlias = tuple[bool, Isolation]
-"""Whether cases are timed, and their mode."""
+"""Whether there are graphs, time or windows in cases, and their mode."""
 
 Origin: TypeAlias = Literal["chance", "led", "fixed"]
 """How a case was chosen: drawn by chance, led to rare pairs of facts, or in every search."""

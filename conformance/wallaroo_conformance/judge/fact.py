@@ -56,7 +56,6 @@ class Fact(enum.Enum):
     BAD_ITEMS = "bad items"
     COMPUTATION_FILTERS = "computation: none"
     COMPUTATION_GIVES_FALSY = "computation: falsy"
-    COMPUTATION_GIVES_EMPTY = "computation: empty"
     STATE_COMPUTATION_GIVES_FALSY = "state computation sends falsy"
     MULTI_GIVES_FALSY = "multi gives falsy"
     MULTI_GIVES_NONE = "multi gives none"
@@ -80,7 +79,7 @@ class Fact(enum.Enum):
     SEVERAL_STATE_PARTITIONS = "several state partitions"
     STATE_UNCHANGED = "state unchanged"
     FALSY_STATE = "state is false"
-    SINGLE_MET = "single entity met"
+    ONE_KEY = "state or windows without a key"
     SINGLE_MET_AGAIN = "single entity met again"
     LISTED_KEY = "listed key"
     MULTI_WITH_STATE = "multi with state"
@@ -90,9 +89,8 @@ class Fact(enum.Enum):
     COMPUTED = "computed without state"
     DECODED = "decoded"
 
-    # Of timed cases.
-    TIMED = "timed case"
-    TIMED_LETTER = "dead letter of a timed case"
+    # Of graphs, keys, time and windows.
+    PIPELINES = "built from pipelines"
     LETTER_OF_ANOTHER_SOURCE = "dead letter behind a merge, of a source that does not name it"
     BRANCHED = "branches"
     DONE = "pipelines without a sink"
@@ -103,13 +101,11 @@ class Fact(enum.Enum):
     KEY_STAYED = "key found, and used at a later step"
     KEY_EXTRACTOR_LETTER = "dead letter of a key extractor"
     COLLECTED = "key taken by collect"
-    ONE_KEY = "state or windows without a key"
     OWN_STATE = "state computation of pipelines"
     STATE_NAMED = "state shared by name"
     EXPIRING = "states that expire were visited"
     EXPIRED = "an entity expired"
     CODEC = "codec of its own"
-    CODEC_REFUSES = "its own codec refuses something"
     TICKED = "tick"
     CLOCK_BACK = "the clock goes back"
     EVENT_TIME = "event time"
@@ -168,5 +164,5 @@ class Fact(enum.Enum):
 
 Facts = frozenset[Fact]
 
-TIMED_FACTS: Facts = frozenset(list(Fact)[list(Fact).index(Fact.TIMED) :])
-"""Facts that only timed cases meet."""
+TIMED_FACTS: Facts = frozenset(list(Fact)[list(Fact).index(Fact.PIPELINES) :])
+"""Facts that only cases with graphs, time or windows meet."""

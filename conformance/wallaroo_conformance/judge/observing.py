@@ -1,4 +1,4 @@
-"""What a case does on the reference engine: its trace, and the calls it made of user code.
+"""Watches the calls of user code while a case runs, and notes the facts that they show.
 
 The calls tell which preconditions of rules a case really meets: that a computation *did* say
 ``changed=False`` after altering the state, not only that the application has such a computation.
@@ -6,132 +6,425 @@ The calls tell which preconditions of rules a case really meets: that a computat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from wallaroo.engine import Engine
-from wallaroo.topology import ComponentUse, Source, StatePartition, Step
-from wallaroo.trace import Trace
-from wallaroo_conformance.cases.building import assemble, engine_case
-from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo.keys import BadKeyError, encode_key, is_u64
+from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
+from wallaroo.times import TIME_END
+from wallaroo.topology import Application, Sink, Step
+from wallaroo.user_code.calls import Call, CallSite
+from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
+from wallaroo_conformance.cases.case import PARTITIONS, ConformanceCase, StepSpec
+from wallaroo_conformance.cases.operators import (
+    AGGREGATIONS,
+    BUILDERS,
+    ENCODERS,
+    EVENT_TIMES,
+    GRAPH,
+    KEYS,
+    MULTI_COMPUTATIONS,
+    ROUTES,
+    STATE_MULTI_COMPUTATIONS,
+    STEPS,
+    Trait,
+)
+from wallaroo_conformance.judge.fact import Fact
+from wallaroo_conformance.judge.turns import EventTimes, Turns
 
-Result: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
-"""The result of a call: `empty` and `items` for lists and tuples; `falsy` for other values that are
-false, or cannot be tested for truth."""
+Entity: TypeAlias = tuple[int, bytes]
+"""The index of a state partition, and an encoded key; of a state with one key, no bytes."""
 
+RAISED = object()
+"""Stands for the result of a call that raised."""
 
-_ROLES = {
-    "decoder": "decode",
-    "computation": "compute",
-    "builder": "build",
-    "partition function": "route",
-    "encoder": "encode",
+Sort: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
+"""`empty` and `items` for lists and tuples; `falsy` for other values that are false, or cannot be
+tested for truth."""
+
+_PLAIN_ENCODERS = (
+    next(iter(ENCODERS)),
+    *ENCODERS.having(Trait.EXACT),
+    *ENCODERS.having(Trait.OF_TRIPLES),
+)
+_EXTREME = 1 << 63
+_TODAY = 1 << 53  # from here on, floats leave out numbers
+_LAST = 64  # nanoseconds; no case has longer windows
+_LONG = 1_000  # characters
+
+_ITEM_TRAITS = {
+    Trait.FALSY_ITEMS: Fact.MULTI_GIVES_FALSY,
+    Trait.SAME_OBJECT: Fact.MULTI_GIVES_SAME_OBJECT,
+    Trait.ODD_ITEMS: Fact.MULTI_ODD,
+    Trait.OWN_LIST: Fact.MULTI_GIVES_OWN_LIST,
 }
 
 
-class Call(NamedTuple):
-    """A call of user code.
+class Observer:
+    """Notes the facts that the calls of one run show.
 
     Args:
-        role: ``decode``, ``compute``, ``build``, ``route`` or ``encode``.
-        place: the pipeline's name; for ``build`` the state partition's.
-        position: the step's, or the sink's index.
-        result: its result; of a pair of output and flag, the output.
-        changed: the flag, if it is such a pair.
-        gaps: whether the items have `None` among them.
-        falsy: whether the items have false ones among them.
-        key: what it returned, of ``route``.
-        mutable: whether a message that could be altered was handed over.
+        case: the case.
+        application: its application.
     """
 
-    role: str
-    place: str
-    position: int
-    result: Result
-    changed: bool | None
-    gaps: bool
-    falsy: bool
-    key: Any
-    mutable: bool
+    def __init__(self, case: ConformanceCase, application: Application) -> None:
+        self.facts: set[Fact] = set()
+        self.met: dict[Entity, list[int]] = {}
+        """For each entity whose key the calls show, the numbers of the frames that met it."""
+        self.keys: dict[int, dict[bytes, Any]] = {}
+        """For each state partition the keys found for it, encoded and as given."""
+        self.visitors: dict[int, set[str]] = {}
+        """For each state partition the pipelines whose messages came to it."""
+        self.built: Counter[str] = Counter()
+        """Entities built, by the name of their state partition."""
+        self._case = case
+        self._application = application
+        self._specs = step_specs(case, application)
+        self._shared = Counter([step.partition for step in case.stateful()])
+        self._frame = -1
+        self._visits: dict[Entity, Counter[int]] = {}  # of one frame, by the step's node
+        self._turns = Turns(case.input_log, self.facts)
+        self._times = EventTimes(application, self.facts)
 
+    def around(self, site: CallSite, call: Call) -> Call:
+        """Return a call that is noted."""
+        note = _NOTED.get(site.method)
+        if note is None:
+            return call
 
-@dataclass(frozen=True)
-class Observation:
-    """A case, its trace, and the calls of user code."""
-
-    case: ConformanceCase
-    trace: Trace
-    calls: tuple[Call, ...]
-
-
-def observe(reference: Engine, cases: Sequence[ConformanceCase]) -> list[Observation]:
-    """Run cases on the reference engine, isolated, and watch the calls.
-
-    A case for `trusting` mode is searched thoroughly for findings, because that mode is promised
-    only to applications without any.
-    """
-    observations = []
-    for case in cases:
-        calls: list[Call] = []
-        application = assemble(case).map_components(_watcher(calls))
-        meant = case if case.isolation == "isolated" else replace(case, isolation="isolated")
-        thorough = {"thorough": case.isolation == "trusting"}
-        trace = reference.run(engine_case(meant, application, thorough))
-        observations.append(Observation(case, trace, tuple(calls)))
-    return observations
-
-
-def _watcher(calls: list[Call]) -> Callable[[ComponentUse], Any]:
-    def watch(use: ComponentUse) -> Any:
-        call = use.component.call
-        role, user = _ROLES[use.role], use.user
-        if isinstance(user, StatePartition):
-            place, position = user.name, 0
-        elif isinstance(user, Source):
-            place, position = user.pipeline, -1
-        else:
-            place = user.pipeline
-            position = user.position if isinstance(user, Step) else user.index
-
-        def watched(*arguments: Any) -> Any:
-            mutable = bool(arguments) and _is_mutable(arguments[0])
+        def observed(*arguments: Any) -> Any:
             try:
                 result = call(*arguments)
             except BaseException:
-                calls.append(
-                    Call(role, place, position, "raised", None, False, False, None, mutable)
-                )
+                note(self, site, arguments, RAISED)
                 raise
-            key = result if role == "route" else None
-            changed = None
-            output = result
-            if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
-                output, changed = result
-            kind, gaps, falsy = _kind(output)
-            calls.append(Call(role, place, position, kind, changed, gaps, falsy, key, mutable))
+            note(self, site, arguments, result)
             return result
 
-        return replace(use.component, call=watched)
+        return observed
 
-    return watch
+    def _decode(self, _site: CallSite, _arguments: Any, result: Any) -> None:
+        self._frame += 1
+        self._visits.clear()
+        self._turns.of_frame(lost=result is RAISED or result is None)
+        sort = _content(result).sort
+        if sort == "none":
+            self.facts.add(Fact.DECODER_FILTERS)
+        elif sort != "raised":
+            self.facts.add(Fact.DECODED)
+        if sort in ("falsy", "empty"):
+            self.facts.add(Fact.DECODER_GIVES_FALSY)
+
+    def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> None:
+        self.facts.add(Fact.EVENT_TIME_RAISES if result is RAISED else Fact.EVENT_TIME)
+        if EVENT_TIMES.has(site.component.component.__name__, Trait.ALTERS_MESSAGE):
+            self.facts.add(Fact.EVENT_TIME_ALTERS)
+        if isinstance(result, datetime):
+            self.facts.add(Fact.EVENT_MOMENT)
+        if type(result) is int and result == 0:
+            self.facts.add(Fact.TIME_ZERO)
+        if type(result) is int and TIME_END - _LAST <= result < TIME_END:
+            self.facts.add(Fact.TIME_LAST)
+        if result is RAISED:
+            self._turns.without_time()
+        else:
+            self._times.of_message(self._application.nodes[self._index(site)].pipeline, result)
+
+    def _compute(self, site: CallSite, _arguments: Any, result: Any) -> None:
+        spec, operation = self._spec(site), self._operation(site)
+        name, facts = spec.operator, self.facts
+        content = _content(result)
+        if isinstance(operation, Stateful):
+            self._meet_state(site, spec, operation, result)
+            if not operation.computation.pair:
+                facts.add(Fact.OWN_STATE)
+            elif result is not RAISED:
+                self._pair(name, content)
+            return
+        if spec.parallel:
+            facts.add(Fact.PARALLEL)
+        if name in MULTI_COMPUTATIONS:
+            self._items(name, content)
+            return
+        facts.add(Fact.COMPUTED)
+        if content.changed is not None:
+            return  # a pair is an ordinary message here
+        if content.sort == "none":
+            facts.add(Fact.COMPUTATION_FILTERS)
+        elif content.sort in ("falsy", "empty"):
+            facts.add(Fact.COMPUTATION_GIVES_FALSY)
+
+    def _meet_state(self, site: CallSite, spec: StepSpec, operation: Stateful, result: Any) -> None:
+        if self._case.partitions[spec.partition].expire_after is not None:
+            self.facts.add(Fact.EXPIRING)
+        if self._case.form == "pipelines" and self._shared[spec.partition] > 1:
+            self.facts.add(Fact.STATE_NAMED)
+        self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
+        if operation.route is None and not operation.keyed:
+            self.facts.add(Fact.ONE_KEY)
+            if result is not RAISED:
+                self._visit((spec.partition, b""), site)
+
+    def _pair(self, name: str, content: _Content) -> None:
+        """Note an output and the flag that says whether the state has changed."""
+        facts = self.facts
+        if content.changed is None:
+            facts.add(Fact.BAD_PAIR)
+            return
+        facts.add(Fact.STATE_CHANGED if content.changed else Fact.STATE_UNCHANGED)
+        if STEPS.has(name, Trait.EQUAL_STATE):
+            facts.add(Fact.STATE_MADE_EQUAL)
+        if not content.changed and STEPS.has(name, Trait.ALTERS_SILENTLY):
+            facts.add(Fact.STATE_ALTERED_SILENTLY)
+        if STEPS.has(name, Trait.ALIASES):
+            facts.add(Fact.STATE_SHARES)
+        if content.sort == "none":
+            facts.add(Fact.STATE_COMPUTATION_GIVES_NONE)
+            if content.changed:
+                facts.add(Fact.STATE_CHANGED_NOTHING_SENT)
+        if name in STATE_MULTI_COMPUTATIONS:
+            facts.add(Fact.MULTI_WITH_STATE)
+            self._items(name, content)
+        elif content.sort in ("falsy", "empty"):
+            facts.add(Fact.STATE_COMPUTATION_GIVES_FALSY)
+
+    def _items(self, name: str, content: _Content) -> None:
+        """Note what is in the result of a multi computation, with state or without."""
+        facts = self.facts
+        if content.sort in ("none", "empty"):
+            facts.add(Fact.MULTI_GIVES_NONE)
+        elif content.sort != "raised":
+            facts.add(Fact.MULTI)
+        if content.gaps:
+            facts.add(Fact.MULTI_LEAVES_GAPS)
+        if content.falsy:
+            facts.add(Fact.MULTI_GIVES_FALSY)
+        facts |= {fact for trait, fact in _ITEM_TRAITS.items() if STEPS.has(name, trait)}
+        if content.sort in ("value", "falsy") and STEPS.has(name, Trait.WRONG_ITEMS):
+            facts.add(Fact.BAD_ITEMS)
+
+    def _build(self, site: CallSite, _arguments: Any, result: Any) -> None:
+        name = str(site.place)
+        self.built[name] += 1
+        self.facts.add(Fact.BUILDER_RAISES if result is RAISED else Fact.ENTITY_BUILT)
+        builder = self._case.partitions[PARTITIONS.index(name)].builder
+        if BUILDERS.has(builder, Trait.REMEMBERS):
+            self.facts.add(Fact.BUILDER_SHARES)
+        if BUILDERS.has(builder, Trait.FALSY_STATE):
+            self.facts.add(Fact.FALSY_STATE)
+
+    def _partition(self, site: CallSite, arguments: Any, result: Any) -> None:
+        spec, operation = self._spec(site), self._operation(site)
+        if isinstance(operation, KeyBy):
+            self.facts.add(Fact.KEY_EXTRACTOR_LETTER if result is RAISED else Fact.KEY_STAYED)
+            if KEYS.has(spec.operator, Trait.ALTERS_MESSAGE):
+                self.facts.add(Fact.EXTRACTOR_ALTERS)
+        else:
+            assert spec.route is not None
+            if result is RAISED:
+                self.facts.add(Fact.ROUTE_RAISED)
+            if ROUTES.has(spec.route, Trait.ALTERS_MESSAGE) and _is_mutable(arguments[0]):
+                self.facts.add(Fact.ROUTE_ALTERS)
+        if isinstance(operation, Stateful):
+            self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
+        if result is RAISED:
+            return
+        try:
+            encoded = encode_key(result)
+        except BadKeyError:
+            return
+        place = spec.partition if isinstance(operation, Stateful) else -1
+        self.keys.setdefault(place, {})[encoded] = result
+        if isinstance(operation, Stateful):
+            self._find(site, spec, encoded, result)
+
+    def _find(self, site: CallSite, spec: StepSpec, encoded: bytes, key: Any) -> None:
+        """Note the key that a partition function has found for a state partition."""
+        partition = self._case.partitions[spec.partition]
+        self.facts.add(Fact.KEY_FOUND)
+        self._visit((spec.partition, encoded), site)
+        if partition.shape == "u64" and is_u64(key):
+            self.facts.add(Fact.U64_KEY)
+            if key >= _EXTREME:
+                self.facts.add(Fact.EXTREME_U64_KEY)
+        if partition.keys is not None:
+            self.facts.add(Fact.LISTED_KEY)
+        if _unusual(key):
+            self.facts.add(Fact.UNUSUAL_KEY)
+
+    def _visit(self, entity: Entity, site: CallSite) -> None:
+        """Note which frame met an entity, and whether its items meet it at several steps."""
+        self.met.setdefault(entity, []).append(self._frame)
+        steps = self._visits.setdefault(entity, Counter())
+        steps[self._index(site)] += 1
+        if len(steps) > 1 and steps.total() > 2:
+            self.facts.add(Fact.SEVERAL_ITEMS_MEET_AGAIN)
+
+    def _encode(self, site: CallSite, arguments: Any, result: Any) -> None:
+        assert isinstance(site.user, Sink)
+        sort = _content(result).sort
+        if sort == "none":
+            self.facts.add(Fact.ENCODER_FILTERS)
+        elif sort == "falsy":
+            self.facts.add(Fact.ENCODER_GIVES_FALSY)
+        if self._case.form == "pipelines":
+            return  # its encoder is a plain one
+        encoder = self._case.encoders(site.user.pipeline)[site.user.index]
+        if encoder not in _PLAIN_ENCODERS:
+            self.facts.add(Fact.ENCODER_UNUSUAL)
+        if ENCODERS.has(encoder, Trait.ANNOTATED):
+            self.facts.add(Fact.ENCODER_ANNOTATED)
+        if len(self._case.encoders(site.user.pipeline)) > 1:
+            self.facts.add(Fact.SEVERAL_SINKS)
+            if ENCODERS.has(encoder, Trait.ALTERS_MESSAGE) and _is_mutable(arguments[0]):
+                self.facts.add(Fact.ENCODER_ALTERS_SHARED)
+
+    def _update(self, site: CallSite, arguments: Any, result: Any) -> None:
+        facts, operation = self.facts, self._operation(site)
+        assert isinstance(operation, Windowed)
+        windows = operation.windows
+        self._turns.updated(self._index(site))
+        if result is not RAISED:
+            self._times.updated(self._index(site), windows)
+        facts.add(Fact.WINDOWED)
+        if result is RAISED:
+            facts.add(Fact.UPDATE_RAISED)
+            if arguments[1]:
+                facts.add(Fact.UPDATE_RAISED_WITHIN)
+        elif result is not None and not result:
+            facts.add(Fact.AGGREGATION_FALSY)
+        if not operation.keyed and operation.route is None:
+            facts.add(Fact.ONE_KEY)
+        if getattr(windows, "late", None) is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
+            facts.add(Fact.LATE_PLACED)
+        if getattr(windows, "delay", 0):
+            facts.add(Fact.DELAYED)
+        if isinstance(windows, CountWindows):
+            facts.add(Fact.COUNTING)
+
+    def _combine(self, site: CallSite, _arguments: Any, result: Any) -> None:
+        operation = self._operation(site)
+        assert isinstance(operation, Windowed)
+        session = isinstance(operation.windows, SessionWindows)
+        self.facts.add(Fact.SESSIONS_COMBINED if session else Fact.PANES_COMBINED)
+        if result is RAISED:
+            self.facts.add(Fact.COMBINE_RAISED)
+        elif result is not None and not result:
+            self.facts.add(Fact.AGGREGATION_FALSY)
+
+    def _output(self, site: CallSite, arguments: Any, result: Any) -> None:
+        facts, operation = self.facts, self._operation(site)
+        assert isinstance(operation, Windowed)
+        windows = operation.windows
+        self._turns.fired(self._index(site), windows, arguments[0])
+        facts.add(Fact.FIRED)
+        if result is None:
+            facts.add(Fact.WINDOW_GIVES_NONE)
+        elif result is RAISED:
+            facts.add(Fact.OUTPUT_RAISED)
+        elif not result:
+            facts.add(Fact.AGGREGATION_FALSY)
+        bounds = arguments[2] if len(arguments) > 2 else None
+        if getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE and (
+            bounds is None or bounds.end == bounds.start + 1
+        ):
+            facts |= {Fact.LATE_FIRED, Fact.LATE}
+        if isinstance(windows, RangeWindows):
+            facts.add(Fact.FIRED_RANGE)
+            if bounds is not None and bounds.start >= _TODAY:
+                facts.add(Fact.LARGE_TIMES_FIRED)
+            if windows.slide != windows.range:
+                facts.add(Fact.FIRED_SLIDING)
+                if AGGREGATIONS.has(self._spec(site).operator, Trait.ALTERS_PANES):
+                    facts.add(Fact.PANES_ALTERED)
+        elif isinstance(windows, SessionWindows):
+            facts.add(Fact.FIRED_SESSION)
+        elif isinstance(windows, CountWindows):
+            facts.add(Fact.FIRED_COUNT)
+            if windows.timeout is not None:
+                facts.add(Fact.FIRED_BY_TIMEOUT)
+
+    def _index(self, site: CallSite) -> int:
+        assert isinstance(site.place, int)  # of a node
+        return site.place
+
+    def _spec(self, site: CallSite) -> StepSpec:
+        return self._specs[self._index(site)]
+
+    def _operation(self, site: CallSite) -> Any:
+        assert isinstance(site.user, Step)
+        return site.user.operation
+
+    def _pipeline(self, site: CallSite) -> str:
+        assert isinstance(site.user, Step)
+        return site.user.pipeline
 
 
-def _kind(result: Any) -> tuple[Result, bool, bool]:
-    """Return the kind of a result; and of items, whether `None` or other false values are there."""
+_NOTED = {
+    "decode": Observer._decode,
+    "event_time": Observer._event_time,
+    "compute": Observer._compute,
+    "build": Observer._build,
+    "partition": Observer._partition,
+    "encode": Observer._encode,
+    "update": Observer._update,
+    "combine": Observer._combine,
+    "output": Observer._output,
+}
+"""What is noted of the calls of each method of user code."""
+
+
+def step_specs(case: ConformanceCase, application: Application) -> dict[int, StepSpec]:
+    """Return the case's steps by their nodes in the application; merges and `collect` have none."""
+    nodes = [
+        index
+        for index, node in enumerate(application.nodes)
+        if isinstance(node, Step) and not isinstance(node.operation, (Branch, Collect, Merge))
+    ]
+    if case.form == "builder":
+        steps = [step for source in case.sources for step in case.row(source.id)]
+    else:
+        steps = [step for step in case.steps if step.operator not in GRAPH]
+    return dict(zip(nodes, steps, strict=True))
+
+
+class _Content(NamedTuple):
+    """What is in a result.
+
+    Args:
+        sort: of the result; of a pair of output and flag, of the output.
+        changed: the flag, if it is such a pair.
+        gaps: whether the items have `None` among them.
+        falsy: whether the items have false ones among them.
+    """
+
+    sort: Sort
+    changed: bool | None = None
+    gaps: bool = False
+    falsy: bool = False
+
+
+def _content(result: Any) -> _Content:
+    changed = None
+    if type(result) is tuple and len(result) == 2 and type(result[1]) is bool:
+        result, changed = result
+    if result is RAISED:
+        return _Content("raised")
     if result is None:
-        return "none", False, False
+        return _Content("none", changed)
     try:
         if isinstance(result, (list, tuple)):
             gaps = any(item is None for item in result)
-            falsy = any(item is not None and is_false(item) for item in result)
-            return "items" if result else "empty", gaps, falsy
+            falsy = any(item is not None and _is_false(item) for item in result)
+            return _Content("items" if result else "empty", changed, gaps, falsy)
     except Exception:  # noqa: BLE001 - an operator's own __iter__ may raise anything
-        return "value", False, False
-    return "falsy" if is_false(result) else "value", False, False
+        return _Content("value", changed)
+    return _Content("falsy" if _is_false(result) else "value", changed)
 
 
-def is_false(value: Any) -> bool:
+def _is_false(value: Any) -> bool:
     """Whether a value is false, or cannot be tested for truth at all."""
     if value is NotImplemented:  # the test is a warning, and from Python 3.14 on an error
         return True
@@ -146,3 +439,9 @@ def _is_mutable(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(map(_is_mutable, value))
     return isinstance(value, (list, dict, set))
+
+
+def _unusual(key: Any) -> bool:
+    if isinstance(key, str):
+        return not (0 < len(key) < _LONG and key.isascii() and key.isprintable())
+    return not (isinstance(key, int) and 0 <= key < _EXTREME)

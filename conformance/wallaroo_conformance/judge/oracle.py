@@ -7,38 +7,37 @@ one seed, such as those of mutants, ask for the same thousands.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
 from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
+from wallaroo.user_code.calls import instrument
+from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.fact import Facts
 from wallaroo_conformance.judge.facts import facts_of
-from wallaroo_conformance.judge.observing import Observation, observe
-from wallaroo_conformance.judge.timed_facts import facts_of_timed
-from wallaroo_conformance.judge.timed_observing import TimedObservation, observe_timed
+from wallaroo_conformance.judge.observing import Entity, Observer
 
 _REMEMBERED = 3_000  # cases, of about 10 KB each
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a case does on the reference, and the facts it shows."""
+    """What a case does on the reference.
 
-    observation: Observation | TimedObservation
+    Args:
+        case: the case.
+        trace: what an engine must give.
+        facts: what it has met.
+        met: for each entity whose key is known, the numbers of the frames that met it.
+    """
+
+    case: ConformanceCase
+    trace: Trace
     facts: Facts
-
-    @property
-    def case(self) -> ConformanceCase:
-        """The case."""
-        return self.observation.case
-
-    @property
-    def trace(self) -> Trace:
-        """What an engine must give."""
-        return self.observation.trace
+    met: Mapping[Entity, Sequence[int]]
 
 
 class Oracle:
@@ -50,22 +49,34 @@ class Oracle:
 
     def __init__(self, reference: Engine) -> None:
         self.reference = reference
-        self._known: OrderedDict[ConformanceCase, Meaning] = OrderedDict()
+        self._remembered: OrderedDict[ConformanceCase, Meaning] = OrderedDict()
 
     def ask(self, cases: Sequence[ConformanceCase]) -> list[Meaning]:
         """Return what each case means, in their order."""
-        found = {case: self._known.pop(case) for case in cases if case in self._known}
-        new = list(dict.fromkeys(case for case in cases if case not in found))
-        plain = [case for case in new if not case.timed]
-        for observation in observe(self.reference, plain):
-            found[observation.case] = Meaning(observation, facts_of(observation))
-        timed = [case for case in new if case.timed]
-        for watched in observe_timed(self.reference, timed):
-            found[watched.case] = Meaning(watched, facts_of_timed(watched))
-        self._known.update(found)
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
+        found: dict[ConformanceCase, Meaning] = {}
+        for case in cases:
+            if case in self._remembered:
+                found[case] = self._remembered.pop(case)
+            elif case not in found:
+                found[case] = self._meaning(case)
+        self._remembered.update(found)
+        while len(self._remembered) > _REMEMBERED:
+            self._remembered.popitem(last=False)
         return [found[case] for case in cases]
+
+    def _meaning(self, case: ConformanceCase) -> Meaning:
+        """Run a case on the reference, isolated, and watch the calls of user code.
+
+        A case for `trusting` mode is searched thoroughly for findings, because that mode is
+        promised only to applications without any.
+        """
+        application = assemble(case)
+        observer = Observer(case, application)
+        isolated = case if case.isolation == "isolated" else replace(case, isolation="isolated")
+        watched = instrument(application, observer.around)
+        options = {"thorough": case.isolation == "trusting"}
+        trace = self.reference.run(engine_case(isolated, watched, options))
+        return Meaning(case, trace, facts_of(case, application, trace, observer), observer.met)
 
 
 @cache

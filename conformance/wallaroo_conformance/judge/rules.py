@@ -38,11 +38,6 @@ class Rule:
     chapter: Chapter
 
     @property
-    def second_part(self) -> bool:
-        """Whether it is about graphs, keys, time or windows, which timed cases are for."""
-        return self.chapter in (_GRAPHS, _KEYS, _TIME, _WINDOWS)
-
-    @property
     def link(self) -> str:
         """Where it stands, seen from the folder of the specification."""
         return f"{self.chapter.name}.md#{self.id}"

@@ -37,18 +37,18 @@ class _Message:
 
 def expected(case: ConformanceCase) -> Expected | None:
     """Return what a case must give; `None`: this model cannot tell."""
-    steps = [step.operator for step in case.steps]
+    row = case.plain_row
+    if row is None or case.form != "pipelines" or case.codec or case.sources[0].idle_after:
+        return None
+    steps = [step.operator for step in row]
     keyed = steps[:1] == ["by_letter"]
     last = steps[-1:]
-    plain = case.plain_row is not None and case.form == "pipelines" and not case.codec
-    if not plain or len(steps) != keyed + 1:
-        return None
-    if case.sources[0].idle_after is not None or case.sources[0].event_time == "own_moment":
+    if len(steps) != keyed + 1 or case.sources[0].event_time == "own_moment":
         return None
     messages = list(_messages(case, keyed=keyed))
     if last == ["remember"]:
         return _remembered(case, messages)
-    window = case.steps[-1].window
+    window = row[-1].window
     if last != ["texts"] or window is None:
         return None
     if window.kind == "count":
@@ -187,8 +187,9 @@ def _count_line(members: list[_Message]) -> bytes:
 def _remembered(case: ConformanceCase, messages: list[_Message]) -> Expected:
     """Return what `remember` has seen of a key since the last pause of `expire_after`."""
     found = Expected()
-    expires = case.partitions[case.steps[-1].partition].expire_after
-    expire = math.inf if expires is None else expires
+    [step] = case.stateful()
+    expire_after = case.partitions[step.partition].expire_after
+    expire = math.inf if expire_after is None else expire_after
     frames = [(at, record) for at, record in _times(case) if isinstance(record, Frame)]
     for index, one in enumerate(messages):
         seen = [one.text]

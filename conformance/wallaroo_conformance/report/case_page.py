@@ -14,6 +14,7 @@ from wallaroo_conformance.cases.building import assemble
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cases.readable import application_text, input_text, module_text, run_text
 from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.report.calls import Calls, calls_of
 from wallaroo_conformance.report.html import page
 from wallaroo_conformance.report.showing import (
     rule_place,
@@ -21,8 +22,7 @@ from wallaroo_conformance.report.showing import (
     trace_lines,
     traces_side_by_side,
 )
-from wallaroo_conformance.search.following import Calls, followed
-from wallaroo_conformance.search.replaying import Replayed, replayed
+from wallaroo_conformance.search.judging import Replayed, replayed
 
 
 def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
@@ -35,8 +35,8 @@ def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
     """
     result = replayed(example, engine)
     application = assemble(result.case)
-    reference = followed(load_engine("reference"), result.case)
-    other = {} if result.beyond else followed(engine, result.case, dict(result.options))
+    reference = calls_of(load_engine("reference"), result.case)
+    other = {} if result.beyond else calls_of(engine, result.case, dict(result.options))
     rule = result.failure.rule if result.failure else example.rule
     return page(
         "case.html",
@@ -75,14 +75,11 @@ def _way(application: Application, reference: Calls, other: Calls) -> list[dict[
     """
     rows: list[dict[str, Any]] = []
     parted = False
-    names = [
-        (("node", index), node_label(application, node))
-        for index, node in enumerate(application.nodes)
+    labels = [node_label(application, node) for node in application.nodes]
+    titles: list[tuple[int | str, str]] = [
+        (index, f"{label.kind} {label.name}".strip()) for index, label in enumerate(labels)
     ]
-    titles: list[tuple[Any, str]] = [
-        (place, f"{label.kind} {label.name}".strip()) for place, label in names
-    ]
-    states = [(("state", each.name), f"state {each.name}") for each in application.partitions]
+    states = [(each.name, f"state {each.name}") for each in application.partitions]
     for place, title in (*titles, *states):
         calls = side_by_side(reference.get(place, []), other.get(place, []))
         if not calls:
@@ -92,7 +89,7 @@ def _way(application: Application, reference: Calls, other: Calls) -> list[dict[
         rows.append(
             {
                 "title": title,
-                "node": place[1] if place[0] == "node" else None,
+                "node": place if isinstance(place, int) else None,
                 "calls": calls,
                 "differs": differs,
                 "parts": parts,

@@ -13,13 +13,10 @@ from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES, exercised, laws_of
-from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.oracle import Meaning
+from wallaroo_conformance.judge.relations import RELATIONS
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
-from wallaroo_conformance.judge.rules import RULES
-from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 
-_RELATIONS = dict.fromkeys((*RELATIONS, *TIMED_RELATIONS))
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
 _ENOUGH_BEYOND = 4  # if this many cases of a law are beyond an engine, all of that law are
@@ -104,13 +101,11 @@ class Findings:
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no failure explains it."""
         self._tried += 1
-        facts = failing.meaning.facts
-        for law in self.excusing:
-            if law.fits(facts, failing.kinds):
-                why = f"a consequence of {law.rule}, which it does not claim"
-                self.add_beyond(failing.meaning, why, refused=False)
-                return
-        self.differed.update(law.id for law in exercised(facts))
+        excuse = self.excuse(failing)
+        if excuse is not None:
+            self.add_beyond(failing.meaning, excuse, refused=False)
+            return
+        self.differed.update(law.id for law in exercised(failing.meaning.facts))
         if self.is_explained(failing):
             return
         if self.first_failure is None:
@@ -120,6 +115,13 @@ class Findings:
         if len(self.failing) > 2 * _MOST_FAILING:
             self.failing.sort(key=lambda one: one.size)
             del self.failing[_MOST_FAILING:]
+
+    def excuse(self, failing: Failing) -> str | None:
+        """Return why a difference is no fault: a law that the engine does not claim explains it."""
+        for law in self.excusing:
+            if law.fits(failing.meaning.facts, failing.kinds):
+                return f"a consequence of {law.rule}, which it does not claim"
+        return None
 
     def add_failure(self, failure: Failure) -> None:
         """Note the failure of a failing case, and drop the failing cases that it explains."""
@@ -156,7 +158,7 @@ class Findings:
             unsupported: ids of the rules that the engine does not claim, and why.
         """
         stated = [(law.rule, law.name, law.says) for law in LAWS]
-        stated += [(relation.rule, relation.name, relation.says) for relation in _RELATIONS]
+        stated += [(relation.rule, relation.name, relation.says) for relation in RELATIONS]
         broken = {failure.laws[0].id for failure in self.failures_of(rules)}
         found = [
             self._law_result(*one, unsupported, broken) for one in stated if fits(one[0], rules)
@@ -192,8 +194,7 @@ class Findings:
             return LawResult(rule, name, says, "unsupported", 0, 0, self.unasked[law_id])
         if kept:
             return LawResult(rule, name, says, "kept", kept, beyond)
-        timed = RULES[rule].second_part or law_id in OF_TIMED_CASES
-        if self.spared and timed and not self.differed[law_id]:
+        if self.spared and law_id in OF_TIMED_CASES and not self.differed[law_id]:
             return LawResult(rule, name, says, "unsupported", 0, beyond, self.spared)
         if beyond and not self.differed[law_id]:
             why = self.why_beyond.get(law_id, "")

@@ -1,45 +1,41 @@
-"""Generation: chooses which cases are run next."""
+"""Generation: chooses which cases are run next.
+
+Two rare facts seldom meet in one random case: each is rare by itself, and most cases meet neither.
+But a small case with one fact and a small case with the other are known, and crossing them often
+gives a case with both. Such cases are *led*.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import count as counting
 from random import Random
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.crossing import crossed
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.timed_tour import timed_tour
 from wallaroo_conformance.cases.tour import pairs, tour
-from wallaroo_conformance.judge.coverage import Origin
-from wallaroo_conformance.search.steering import Steering
+from wallaroo_conformance.judge.coverage import Coverage, Kind, Origin, Pair, PairsMet, in_order
+from wallaroo_conformance.judge.fact import Fact
 
 Chunk: TypeAlias = dict[ConformanceCase, Origin]
 """Cases, and how each was chosen."""
 
-Part: TypeAlias = Literal["first", "second", "both"]
-"""Cases of the rules' first part, timed cases, or both."""
-
 _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
-_STAGES = {
-    "first": ("random", "led", "tour", "led again", "pairs"),
-    "second": ("random", "led", "timed tour", "led again"),
-    "both": ("random of both", "led", "both tours", "led again", "pairs"),
-    "few": ("random", "timed", "led", "tour", "timed tour", "led again", "pairs"),
-}
-"""What the first chunks are, for each part; a search for the first failure alone has more and
-smaller ones."""
+_STAGES = ("drawn", "led", "tours", "led", "pairs")
 _LED = 1 / 2
 """The share of cases in later chunks that are led to rare pairs of facts."""
-_TIMED_AT_FIRST = 1 / 3
-"""The share of timed cases in the first chunk."""
-_TIMED = 1 / 4
-"""The share of timed cases in later chunks."""
+_TIMED_AT_FIRST, _TIMED = 1 / 3, 1 / 4
+"""The share of timed cases in the first chunk, and in later ones."""
 _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
+_CONTENDERS = 16
+"""Pairs that are looked at for each led case: the rarest is tried."""
 
 _BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
 _ISOLATED: frozenset[Isolation] = frozenset({"isolated"})
@@ -59,41 +55,16 @@ _TOURS: Mapping[frozenset[Isolation], tuple[Tone, ...]] = {
 }
 
 
-def _tours(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
-    return chain.from_iterable(map(tour, tones))
-
-
-def _timed_tours(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
-    return chain.from_iterable(map(timed_tour, tones))
-
-
-def _both_tours(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
-    return chain(_tours(tones), _timed_tours(tones))
-
-
-def _pairs(tones: Sequence[Tone]) -> Iterable[ConformanceCase]:
-    return pairs(tones[0])  # those of "any" have the tame ones too
-
-
-_FIXED: Mapping[str, Callable[[Sequence[Tone]], Iterable[ConformanceCase]]] = {
-    "tour": _tours,
-    "timed tour": _timed_tours,
-    "both tours": _both_tours,
-    "pairs": _pairs,
-}
-"""The cases of each stage that is the same in every search."""
-
-
 class Generation:
     """The cases of one search, chunk by chunk; equal arguments give equal cases.
 
     Args:
         seed: of the generation.
         modes: isolation modes of the engine.
-        steering: makes the cases that are led to rare pairs of facts; `None`: all come by chance.
-        most: most cases in a chunk.
-        few: begin with very small chunks, for a search that stops at its first failure.
-        part: which cases.
+        most: most cases in a chunk that is drawn.
+        coverage: what has been met so far, by which cases are led; it grows between the calls.
+            `None`: all cases come by chance.
+        few: begin with small chunks, for a search that stops at its first failure.
     """
 
     def __init__(
@@ -101,22 +72,21 @@ class Generation:
         seed: int,
         modes: frozenset[Isolation],
         most: int,
-        steering: Steering | None = None,
+        coverage: Coverage | None = None,
         *,
         few: bool = False,
-        part: Part = "both",
     ) -> None:
-        self.chunks = 0
-        """How many chunks `next_chunk` has given."""
         self.spare_timed = False
-        """Draw no more timed cases if other cases can replace them."""
-        self._part: Part = part
+        """Draw no more timed cases."""
+        self._chunks = 0
         self._seed = seed
         self._modes = modes & _BOTH or _ISOLATED
         self._most = most
-        self._steering = steering
+        self._coverage = coverage
+        self._tried: Counter[Pair] = Counter()
         self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
-        self._stages = _STAGES["few" if few and part == "both" else part]
+        self._few = few
+        self._fixed: list[ConformanceCase] = []  # those of a stage that are left
         self._added = counting(_FIRST_ADDED)
 
     def next_chunk(self, left: int | None) -> Chunk:
@@ -128,41 +98,27 @@ class Generation:
         large as a job may be, since every job costs something; if jobs have few cases at first,
         each has twice as many as the one before. Half of the cases are led.
         """
-        number = self.chunks
-        self.chunks += 1
-        stage = (*self._stages, *("later",) * (number + 1))[number]
-        if stage in _FIXED:
-            return _chosen(_FIXED[stage](_TOURS[self._modes]), left)
-        sizes = {
-            "random of both": self._first + self._first // 2,
-            "timed": self._first // 2,
-            "led": self._first,
-            "led again": _FIRST_CHUNK,
-        }
-        size = sizes.get(stage, self._first << number)
+        number = self._chunks
+        stage = _STAGES[number] if number < len(_STAGES) else "later"
+        if stage in ("tours", "pairs"):
+            self._fixed = self._fixed or _mixed(self._cases_of(stage))
+            size = self._first << number if self._few else len(self._fixed)
+            chunk, self._fixed = self._fixed[:size], self._fixed[size:]
+            self._chunks += not self._fixed
+            return dict.fromkeys(chunk[:left], "fixed")
+        self._chunks += 1
+        size = self._first if stage == "drawn" else _FIRST_CHUNK
+        if stage == "later":
+            size = self._first << number
         size = min(size, self._most, size if left is None else left)
-        led = {"later": int(size * _LED), "led": size, "led again": size}.get(stage, 0)
+        led = {"later": int(size * _LED), "led": size}.get(stage, 0)
+        share = _TIMED_AT_FIRST if stage == "drawn" else 0.0 if self.spare_timed else _TIMED
         seed = self._seed_of(number)
-        timed = self._timed_share(stage)
-        drawn = size - led
-        by_chance = self._drawn(drawn - int(drawn * timed), int(drawn * timed), seed)
-        chunk: Chunk = {}
-        for case in self._led(led - int(led * timed), int(led * timed), seed):
-            chunk[case] = "led"
-        for case in by_chance:
-            chunk.setdefault(case, "chance")
-        return chunk
+        by_chance = self._drawn(size - led, share, seed)
+        made: Chunk = dict.fromkeys(self._led(led, share, seed), "led")
+        return {**dict.fromkeys(by_chance, "chance"), **made}
 
-    def _timed_share(self, stage: str) -> float:
-        """Return the share of timed cases."""
-        if self._part == "second" or stage == "timed":
-            return 1.0
-        if stage == "random of both":
-            return _TIMED_AT_FIRST
-        mixed = self._part == "both" and stage != "random" and not self.spare_timed
-        return _TIMED if mixed else 0.0
-
-    def more(self, part: Part, count: int = _FIRST_CHUNK) -> list[ConformanceCase]:
+    def more(self, count: int = _FIRST_CHUNK) -> list[ConformanceCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
         None is tame: the laws that random cases miss are mostly laws that tame cases cannot
@@ -170,47 +126,78 @@ class Generation:
         """
         size = min(self._most, count)
         seed = self._seed_of(next(self._added))
+        timed = () if self.spare_timed else generate(size, seed, "any", timed=True)
+        return [*generate(size, seed, "any"), *timed]
+
+    def _cases_of(self, stage: str) -> Iterable[ConformanceCase]:
+        """Return the cases of a stage that is the same in every search."""
+        tones = _TOURS[self._modes]
+        if stage == "pairs":
+            return pairs(tones[0])  # those of "any" have the tame ones too
+        return [case for made in (tour, timed_tour) for tone in tones for case in made(tone)]
+
+    def _drawn(self, count: int, share: float, seed: int) -> list[ConformanceCase]:
+        """Return cases that are drawn by chance, a share of them timed."""
         cases: list[ConformanceCase] = []
-        if part != "second":
-            cases += generate(size, seed, "any")
-        if part != "first":
-            cases += self._drawn(0, size, seed)
+        for timed, isolation, part in self._kinds(count, share):
+            cases += generate(part, seed, _TONES[isolation], timed=timed)
         return cases
 
-    def _drawn(self, plain: int, timed: int, seed: int) -> list[ConformanceCase]:
-        """Return cases that are drawn by chance."""
-        cases: list[ConformanceCase] = []
-        for isolation, count in self._by_mode(plain):
-            cases += generate(count, seed, _TONES[isolation])
-        for isolation, count in self._by_mode(timed):
-            cases += generate(count, seed, _TONES[isolation], timed=True)
-        return cases
-
-    def _led(self, plain: int, timed: int, seed: int) -> list[ConformanceCase]:
+    def _led(self, count: int, share: float, seed: int) -> list[ConformanceCase]:
         """Return cases that are led to rare pairs of facts; fewer if little has been met yet."""
         cases: list[ConformanceCase] = []
-        if self._steering is not None:
-            for is_timed, whole in ((False, plain), (True, timed)):
-                for isolation, count in self._by_mode(whole):
-                    cases += self._steering.led(count, seed, (is_timed, isolation))
+        for timed, isolation, part in self._kinds(count, share) if self._coverage else ():
+            cases += self.led(part, seed, (timed, isolation))
         return cases
 
-    def _by_mode(self, count: int) -> list[tuple[Isolation, int]]:
-        """Return how many cases are tame ones, in `trusting` mode, and how many are not."""
-        tame = int(count * _TAME[self._modes])
-        shares: list[tuple[Isolation, int]] = [("isolated", count - tame), ("trusting", tame)]
-        return [one for one in shares if one[1]]
+    def led(self, count: int, seed: int, kind: Kind) -> list[ConformanceCase]:
+        """Return at most `count` different cases of a kind that are led to rare pairs of facts."""
+        met = None if self._coverage is None else self._coverage.kinds.get(kind)
+        if met is None or len(met.of) < _CONTENDERS:
+            return []
+        rng = Random(seed)  # noqa: S311 - no secret
+        facts = list(met.of)
+        made: dict[ConformanceCase, None] = {}
+        for _ in range(count):
+            parents = [_case_with(met, fact, rng) for fact in self._rarest(met, facts, rng)]
+            rng.shuffle(parents)
+            made[crossed(parents[0], parents[1], rng)] = None
+        return list(made)
+
+    def _rarest(self, met: PairsMet, facts: list[Fact], rng: Random) -> Pair:
+        """Return a pair that few cases have met, and that was not tried often without success."""
+        contenders = [in_order(*rng.sample(facts, 2)) for _ in range(_CONTENDERS)]
+        rarest = min(contenders, key=lambda pair: met.count[pair] + self._tried[pair])
+        self._tried[rarest] += 1
+        return rarest
+
+    def _kinds(self, count: int, timed: float) -> list[tuple[bool, Isolation, int]]:
+        """Return how many cases are timed or not, and tame ones in `trusting` mode or not."""
+        found: list[tuple[bool, Isolation, int]] = []
+        for is_timed, part in ((False, count - int(count * timed)), (True, int(count * timed))):
+            tame = int(part * _TAME[self._modes])
+            found += [(is_timed, "isolated", part - tame), (is_timed, "trusting", tame)]
+        return [one for one in found if one[2]]
 
     def _seed_of(self, number: int) -> int:
         return self._seed * 1_000_003 + number
 
 
-def _chosen(cases: Iterable[ConformanceCase], left: int | None) -> Chunk:
-    """Return a chunk of cases that every search has.
+def _case_with(met: PairsMet, fact: Fact, rng: Random) -> ConformanceCase:
+    """Return a case that has met a fact, together with any other one.
+
+    Small cases leave room for a second fact; large ones have more messages.
+    """
+    known = met.smallest if rng.random() < 1 / 2 else met.latest
+    return known[rng.choice(met.of[fact])]
+
+
+def _mixed(cases: Iterable[ConformanceCase]) -> list[ConformanceCase]:
+    """Return cases that every search has, in another order.
 
     Cases of a tour are like their neighbours. In this order they are not, so that one of each sort
     comes early, also with a small budget.
     """
     mixed = list(cases)
     Random(0).shuffle(mixed)  # noqa: S311 - no secret
-    return dict.fromkeys(mixed[:left], "fixed")
+    return mixed

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
+from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.judge.claims import Claims
+from wallaroo_conformance.cases.counterexamples import Counterexample
+from wallaroo_conformance.judge.claims import DIVERGENCES, Claims, Divergence
 from wallaroo_conformance.judge.differences import Crash, Result, differences
-from wallaroo_conformance.judge.divergences import Divergence, known
 from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.metamorphic import RELATIONS, Variant
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
+from wallaroo_conformance.judge.relations import RELATIONS, Variant
 from wallaroo_conformance.judge.results import Failure
-from wallaroo_conformance.judge.timed_observing import TimedObservation
-from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.findings import Failing, Findings
 from wallaroo_conformance.search.running import REFUSED, Runner
 
@@ -49,6 +49,7 @@ class Judge:
         self.oracle = oracle
         self.findings = findings
         self.claims = Claims(runner.capabilities)
+        findings.excusing = self.claims.excusing()
         self._divergences = divergences
         self._today = today
 
@@ -65,21 +66,20 @@ class Judge:
 
         Args:
             cases: the cases.
-            vary: of one case in so many a variant is run too, for a relation between the two; of
-                timed cases twice as often, since they have more relations. 0: of none. Both are
-                given to the engine at once: some engines take seconds for each job.
+            vary: of one case in so many a variant is run too, for a relation between the two. 0: of
+                none. Both are given to the engine at once: some engines take seconds for each job.
             rng: chooses the variants; needed if there are some.
         """
         adapted = [self.adapted(case) for case in cases]
         given: list[Meaning] = []
         for meaning in self.oracle.ask(adapted):
-            beyond = self._beyond(meaning)
+            beyond = self.beyond(meaning)
             if beyond is None:
                 given.append(meaning)
             else:
                 refused = beyond.startswith(REFUSED)
                 self.findings.add_beyond(meaning, beyond, refused=refused)
-        pairs = self._pairs(_some(given, vary), rng) if rng is not None and vary else []
+        pairs = self._pairs(given[::vary], rng) if rng is not None and vary else []
         varied = self.oracle.ask([variant.case for _, variant in pairs])
         results = self.runner.run([meaning.case for meaning in (*given, *varied)])
         own, others = results[: len(given)], results[len(given) :]
@@ -114,7 +114,7 @@ class Judge:
         return [
             meaning.case
             for meaning in self.oracle.ask([self.adapted(case) for case in cases])
-            if self._beyond(meaning) is None
+            if self.beyond(meaning) is None
             and any(one.relation.id in relations for one in self._variants(meaning, rng))
         ]
 
@@ -135,11 +135,7 @@ class Judge:
 
     def _variants(self, meaning: Meaning, rng: random.Random) -> list[Variant]:
         """Return the variants of a case that the engine can run, one for each relation."""
-        timed = isinstance(meaning.observation, TimedObservation)
-        offered = [
-            relation.variant(meaning.observation, rng)
-            for relation in (TIMED_RELATIONS if timed else RELATIONS)
-        ]
+        offered = [relation.variant(meaning, rng) for relation in RELATIONS]
         return [one for one in offered if one and self._may_vary(one)]
 
     def first_failing(
@@ -151,7 +147,7 @@ class Judge:
             cases: the cases.
             like: pass over those which do not differ in a way in which this one does.
         """
-        given = [meaning for meaning in self.oracle.ask(cases) if self._beyond(meaning) is None]
+        given = [meaning for meaning in self.oracle.ask(cases) if self.beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
         for meaning, result in zip(given, results, strict=False):
             failing = self.failing(meaning, result)
@@ -180,22 +176,24 @@ class Judge:
             return False
         return self.runner.beyond(variant.case) is None
 
-    def _beyond(self, meaning: Meaning) -> str | None:
+    def beyond(self, meaning: Meaning) -> str | None:
         """Return why the engine cannot or need not run a case, or `None`."""
         if meaning.case.isolation == "trusting" and meaning.trace.findings:
             kind = meaning.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
         case = meaning.case
-        if case.isolation == "trusting" and case.timed and case.changed_by_codec:
+        if case.isolation == "trusting" and case.changed_by_codec:
             return (
                 "trusting mode copies as often as it likes, which a codec that changes values shows"
             )
-        beyond = self.claims.beyond(meaning.case, meaning.trace, meaning.facts)
-        beyond = beyond or self.runner.beyond(meaning.case)
-        if beyond is None:
-            engine = self.runner.engine.name
-            return known(self._divergences, engine, meaning.case, meaning.facts, self._today)
-        return beyond
+        beyond = self.claims.beyond(case, meaning.trace, meaning.facts) or self.runner.beyond(case)
+        if beyond is not None:
+            return beyond
+        for one in self._divergences:
+            accepted = one.engine == self.runner.engine.name and self._today < one.until
+            if accepted and one.applies(case, meaning.facts):
+                return f"known until {one.until}: {one.reason}"
+        return None
 
     def _note(self, meaning: Meaning, result: Result) -> None:
         failing = self.failing(meaning, result)
@@ -210,7 +208,7 @@ class Judge:
         self, first: Meaning, answer: Trace, variant: Variant, second: Meaning, result: Result
     ) -> None:
         before = len(self.findings.failing)
-        if self._beyond(second) is None:
+        if self.beyond(second) is None:
             self._note(second, result)
         if not isinstance(result, Trace):
             return
@@ -232,8 +230,46 @@ class Judge:
             )
 
 
-def _some(meanings: Sequence[Meaning], every: int) -> list[Meaning]:
-    """Return one case in `every`; of timed cases one in half as many."""
-    timed = [one for one in meanings if one.case.timed]
-    plain = [one for one in meanings if not one.case.timed]
-    return [*plain[::every], *timed[:: max(every // 2, 1)]]
+@dataclass(frozen=True)
+class Replayed:
+    """The outcome of one stored case, as it is, on an engine and on the reference.
+
+    Args:
+        case: the case, in a form that the engine can run.
+        meaning: what it does on the reference.
+        actual: what the engine gave; `None`: it was not run, or is not judged.
+        beyond: why the engine cannot or need not run it, or may differ; else empty.
+        failure: how the engine differs; `None`: it does not, or is not judged.
+        options: what the engine was run with.
+    """
+
+    case: ConformanceCase
+    meaning: Meaning
+    actual: Result | None = None
+    beyond: str = ""
+    failure: Failure | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def replayed(example: Counterexample, engine: Engine) -> Replayed:
+    """Run a stored case on an engine and on the reference, and return the outcome."""
+    runner = Runner(engine, options=example.options if engine.name == example.engine else None)
+    oracle = Oracle(load_engine("reference"))
+    judge = Judge(runner, oracle, Findings(), DIVERGENCES, date.today())
+    case = judge.adapted(example.case)
+    [meaning] = oracle.ask([case])
+    beyond = judge.beyond(meaning)
+    if beyond is not None:
+        return Replayed(case, meaning, beyond=beyond)
+    actual = runner.run_alone(case)
+    if isinstance(actual, Crash) and actual.refusal and runner.capabilities.refuses_in_run:
+        return Replayed(case, meaning, beyond=actual.refusal)
+    options = runner.options_for(case)
+    failing = judge.failing(meaning, actual)
+    if failing is None:
+        return Replayed(case, meaning, actual, options=options)
+    if (excuse := judge.findings.excuse(failing)) is not None:
+        return Replayed(case, meaning, beyond=f"it differs, as {excuse}")
+    laws = judge.findings.laws_of(failing)
+    failure = Failure(laws, case, meaning.trace, actual).filed(example.rule)
+    return Replayed(case, meaning, actual, failure=failure, options=options)

@@ -109,7 +109,7 @@ class Runner:
         can = self.capabilities
         if case.isolation not in can.isolation:
             return f"it has no {case.isolation} mode"
-        if case.timed and case.alters and case.isolation == "trusting":
+        if case.alters and case.isolation == "trusting":
             return "trusting mode is not promised to components that alter what they read"
         if case.batches is not None and not can.batches:
             return "it takes no chosen batches"

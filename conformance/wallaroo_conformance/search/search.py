@@ -13,21 +13,19 @@ from typing import Any
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
+from wallaroo_conformance.judge.claims import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.differences import Result
-from wallaroo_conformance.judge.divergences import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES
-from wallaroo_conformance.judge.metamorphic import RELATIONS, Relation
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
+from wallaroo_conformance.judge.relations import RELATIONS
 from wallaroo_conformance.judge.results import Failure, LawResult, fits
-from wallaroo_conformance.judge.timed_relations import TIMED_RELATIONS
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.explaining import Explainer
 from wallaroo_conformance.search.findings import Findings
-from wallaroo_conformance.search.generation import Chunk, Generation, Part
+from wallaroo_conformance.search.generation import Chunk, Generation
 from wallaroo_conformance.search.judging import Judge
 from wallaroo_conformance.search.running import MOST_CASES_A_JOB, Runner
-from wallaroo_conformance.search.steering import Steering
 
 MOST_FAILURES = 16
 """Failures that a report holds at most."""
@@ -85,7 +83,6 @@ class Search:
         today: the day, for those.
         watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
-        part: which cases are generated.
         by_chance: lead no cases to rare pairs of facts, to measure what leading is worth.
         stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
         clock: of a budget's time, in seconds.
@@ -103,7 +100,6 @@ class Search:
         today: date | None = None,
         watcher: Watcher | None = None,
         give_up_early: bool = False,
-        part: Part = "both",
         by_chance: bool = False,
         stop: Event | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -113,14 +109,13 @@ class Search:
         self.runner = Runner(engine, job=job, options=options, deadline=self._deadline)
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
-        steering = None if by_chance else Steering(self.findings.coverage)
+        coverage = None if by_chance else self.findings.coverage
         most = max(int(job * _OWN_CASES), 1)
-        self._generation = Generation(seed, modes, most, steering, few=give_up_early, part=part)
+        self._generation = Generation(seed, modes, most, coverage, few=give_up_early)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
-        self.findings.excusing = self._judge.claims.excusing()
-        for relation in (*RELATIONS, *TIMED_RELATIONS):
+        for relation in RELATIONS:
             if (why := self._judge.claims.unasked(relation)) is not None:
                 self.findings.unasked[relation.id] = why
         self.problems: list[str] = []
@@ -220,11 +215,7 @@ class Search:
             if not missing:
                 break
             self._tell("topping up")
-            second = {law.id in OF_TIMED_CASES for law in missing}
-            both = len(second) > 1
-            cases = self._generation.more(
-                "both" if both else ("second" if True in second else "first")
-            )
+            cases = self._generation.more()
             looked += len(cases)
             useful = [
                 meaning.case
@@ -233,14 +224,12 @@ class Search:
             ]
             self._try_chosen(useful[:_MOST_USEFUL])
         for _ in range(_MOST_COMPARED):
-            part, relations = self._uncompared(rules)
+            relations = self._uncompared(rules)
             if not relations or self._ended:
                 break
             self._tell("comparing")
-            cases = self._judge.offering(self._generation.more(part, _LOOKED_AT), relations)[
-                :_MOST_USEFUL
-            ]
-            self._try_chosen(cases, vary=1)
+            cases = self._judge.offering(self._generation.more(_LOOKED_AT), relations)
+            self._try_chosen(cases[:_MOST_USEFUL], vary=1)
 
     def _missing(self, rules: str) -> list[Law]:
         """Return the laws that no case has exercised yet, and that some case may exercise."""
@@ -258,23 +247,17 @@ class Search:
         answered = self._judge.try_cases(chosen, vary=vary, rng=rng)
         self._cover(answered, dict.fromkeys(chosen, "led"))
 
-    def _uncompared(self, rules: str) -> tuple[Part, set[str]]:
-        """Return the ids of relations not seen to hold yet, and which cases offer these."""
-        if not self.findings.failing and not self.findings.failures_of(rules):
-            parts: list[tuple[Part, Sequence[Relation]]] = [("first", RELATIONS)]
-            if not self.findings.spared:
-                parts.append(("second", TIMED_RELATIONS))
-            for part, relations in parts:
-                missing = {
-                    relation.id
-                    for relation in relations
-                    if relation.id not in self.findings.unasked
-                    and fits(relation.rule, rules)
-                    and not self.findings.kept[relation.id]
-                }
-                if missing:
-                    return part, missing
-        return "both", set()
+    def _uncompared(self, rules: str) -> set[str]:
+        """Return the ids of the relations that have not been seen to hold yet."""
+        if self.findings.failing or self.findings.failures_of(rules):
+            return set()
+        return {
+            relation.id
+            for relation in RELATIONS
+            if relation.id not in self.findings.unasked
+            and fits(relation.rule, rules)
+            and not self.findings.kept[relation.id]
+        }
 
     def explain(self, most: int = MOST_FAILURES, rules: str = "*") -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`.

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from wallaroo_conformance.judge.laws import ANSWERS, LAWS
-from wallaroo_conformance.judge.metamorphic import RELATIONS
+from wallaroo_conformance.judge.relations import RELATIONS
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import installed_mutants
 from wallaroo_conformance.language import LANGUAGE_LAWS

@@ -16,7 +16,7 @@ from wallaroo_conformance.cases.counterexamples import (
 from wallaroo_conformance.cases.reading import BadCaseError
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import ANSWERS, LAWS
-from wallaroo_conformance.judge.metamorphic import RELATIONS, Relation
+from wallaroo_conformance.judge.relations import RELATIONS, Relation
 
 
 @pytest.mark.parametrize("field", ["rule", "law"])

@@ -16,7 +16,7 @@ from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.budget import Budget
-from wallaroo_conformance.search.replaying import replayed
+from wallaroo_conformance.search.judging import replayed
 from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import ReferenceEngine
 

@@ -12,8 +12,8 @@ from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.cases.composing import row, step
 from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, read_counterexample
 from wallaroo_conformance.judge.results import KEPT
+from wallaroo_conformance.report.calls import calls_of, shown
 from wallaroo_conformance.report.case_page import case_page
-from wallaroo_conformance.search.following import followed, shown
 from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
@@ -53,7 +53,7 @@ def test_engines_that_call_in_another_order_are_compared_node_by_node() -> None:
     steps = (step("fork"), step("identity"))
     inputs = tuple(Input(0, payload) for payload in (b"a", b"b", b"c"))
     case = row(*steps, inputs=inputs, isolation="trusting")
-    assert followed(CompiledEngine(), case) == followed(ReferenceEngine(), case) != {}
+    assert calls_of(CompiledEngine(), case) == calls_of(ReferenceEngine(), case) != {}
 
 
 def test_a_case_that_the_engine_does_not_run_is_shown_on_the_reference_alone() -> None:

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.judge.laws import LAWS
-from wallaroo_conformance.judge.metamorphic import RELATIONS
 from wallaroo_conformance.judge.oracle import reference_oracle
+from wallaroo_conformance.judge.relations import RELATIONS
 from wallaroo_conformance.judge.results import (
     INCOMPLETE,
     LawResult,

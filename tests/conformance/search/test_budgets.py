@@ -77,7 +77,7 @@ class _Stopping(Event):
 def test_a_check_that_is_stopped_reports_what_it_has_found(no_state: ReferenceEngine) -> None:
     check = Check(Budget(10_000), counterexamples=None, stop=_Stopping(2))
     report = check_engine(no_state, check)
-    assert report.generated == 384
+    assert report.generated == 256
     [failure] = report.failures
     assert failure.rule.startswith("state") or failure.case is not None
     assert report.exit_code == BROKEN

@@ -154,7 +154,7 @@ def test_time_that_nothing_needs_afterwards_is_for_the_search() -> None:
             now += 1.0
             return super().run_many(cases)
 
-    search = Search(Slow(), clock=lambda: now, job=JOB, part="first")
+    search = Search(Slow(), clock=lambda: now, job=JOB)
     search.findings.unmet = lambda law: False  # as in a long search
     search.search(Budget(None, 8.0, variant_every=0))
     assert now == 8.0

@@ -15,10 +15,17 @@ from wallaroo_conformance.cases.operators import MULTI_COMPUTATIONS, STATE_MULTI
 from wallaroo_conformance.cases.reading import case_from_json
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.oracle import reference_oracle
-from wallaroo_conformance.search.steering import Steering
+from wallaroo_conformance.search.generation import Generation
+
+from wallaroo.engine import Isolation
 
 CHANCE, LED = 64, 48
+MODES: frozenset[Isolation] = frozenset({"isolated"})
 MULTIPLYING = {*MULTI_COMPUTATIONS, *STATE_MULTI_COMPUTATIONS}
+
+
+def leading(coverage: Coverage) -> Generation:
+    return Generation(0, MODES, CHANCE, coverage)
 
 
 def drawn(*, timed: bool, seed: int = 5, count: int = CHANCE) -> list[ConformanceCase]:
@@ -67,7 +74,7 @@ def test_led_cases_bring_facts_together_that_chance_does_not(timed: bool) -> Non
     coverage = covered(begun)
     [met] = coverage.kinds.values()
     known, apart = set(met.count), set(met.of)
-    led = Steering(coverage).led(LED, 0, (timed, "isolated"))
+    led = leading(coverage).led(LED, 0, (timed, "isolated"))
     assert len(led) > LED // 2
 
     def brought_together(cases: list[ConformanceCase]) -> int:
@@ -79,9 +86,9 @@ def test_led_cases_bring_facts_together_that_chance_does_not(timed: bool) -> Non
 
 def test_equal_seeds_lead_to_equal_cases() -> None:
     begun = drawn(timed=False)
-    one, other = (Steering(covered(begun)).led(20, 3, (False, "isolated")) for _ in range(2))
+    one, other = (leading(covered(begun)).led(20, 3, (False, "isolated")) for _ in range(2))
     assert one == other
 
 
 def test_nothing_is_led_before_anything_is_met() -> None:
-    assert Steering(Coverage()).led(20, 0, (False, "isolated")) == []
+    assert leading(Coverage()).led(20, 0, (False, "isolated")) == []
