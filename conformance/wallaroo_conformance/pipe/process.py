@@ -15,6 +15,7 @@ from typing import IO
 from wallaroo.text import process_end
 
 _LONGEST_LINE = 1 << 28  # bytes; a job's trace is a thousandth of it
+_MOST_LINES = 64  # that wait to be looked at; then the process has to wait
 _TAIL = 2_000  # bytes of what it wrote to its standard error that are shown
 _PATIENCE = 5.0  # seconds for a process to be gone once it has been asked, or killed
 
@@ -61,7 +62,7 @@ class LineProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to_send: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._received: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._received: queue.Queue[bytes] = queue.Queue(_MOST_LINES)
         self._start(_write, self._process.stdin, self._to_send)
         self._start(_read, self._process.stdout, self._received)
 
@@ -116,6 +117,10 @@ class LineProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
         self._to_send.put(None)
+        with contextlib.suppress(queue.Empty):  # the thread that reads may wait for room
+            while self._received.get(timeout=_PATIENCE).endswith(b"\n"):
+                pass
+            self._received.put(b"")  # for whoever asks again
 
 
 def _write(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
@@ -128,7 +133,7 @@ def _write(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
         stream.close()
 
 
-def _read(stream: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+def _read(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
     """Read lines until the stream ends; what is last does not end as a line does."""
     with stream:
         while (line := stream.readline(_LONGEST_LINE)).endswith(b"\n"):
