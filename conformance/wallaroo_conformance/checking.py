@@ -206,13 +206,13 @@ def _check_cases(search: Search, check: Check) -> Found:
 def _search(search: Search, check: Check) -> None:
     """Look for failures; with `fail_fast` for one of the rules that are asked for.
 
-    Which rule a case breaks is known only when it has been explained. If it is another, the search
-    goes on.
+    Which rules a case exercises is known only when it has been reduced. If they are others, the
+    search goes on.
     """
     findings = search.findings
-    known = -1
-    while known < len(findings.failures):
-        known = len(findings.failures)
+    before = -1
+    while before < len(findings.failures):
+        before = len(findings.failures)
         search.search(check.budget)
         search.top_up(check.budget, check.rules)
         search.explain(1 if check.fail_fast else MOST_FAILURES, check.rules)

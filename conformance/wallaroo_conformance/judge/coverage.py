@@ -119,12 +119,12 @@ class PairsMet:
         own, sizes = size(case), self._sizes
         new = []
         for pair in pairs:
-            known = sizes.get(pair)
-            if known is None:
+            smallest = sizes.get(pair)
+            if smallest is None:
                 new.append(pair)
                 for fact in pair:
                     self.of.setdefault(fact, []).append(pair)
-            elif known <= own:
+            elif smallest <= own:
                 continue
             sizes[pair], self.smallest[pair] = own, case
         return pairs, new
@@ -164,12 +164,12 @@ class Coverage:
 
     def rarest(self) -> list[ConformanceCase]:
         """Return the smallest case of each pair, those of the rarest pairs first."""
-        known = [
+        counted = [
             (met.count[pair], case)
             for met in self.kinds.values()
             for pair, case in met.smallest.items()
         ]
-        return list(dict.fromkeys(case for _, case in sorted(known, key=lambda one: one[0])))
+        return list(dict.fromkeys(case for _, case in sorted(counted, key=lambda one: one[0])))
 
     def result(self) -> CoverageResult:
         """Return what a report says about it."""

@@ -39,10 +39,6 @@ class Law:
         """Rule and name."""
         return f"{self.rule}/{self.name}"
 
-    def exercised_by(self, facts: Facts) -> bool:
-        """Whether a case with these facts has met the law's precondition."""
-        return self.needs <= facts
-
     def fits(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
         """Whether a case exercises it and differs in something that it speaks of."""
         return self.needs <= facts and bool(kinds & self.shows)

@@ -257,17 +257,17 @@ def _model(*wanted: str) -> Callable[[Meaning, random.Random], Varied]:
         reasons = {letter.reason.value for letter in meaning.trace.dead_letters}
         if not set(kinds) & set(wanted) or reasons - {"late"} or _is_special(case):
             return None
-        told = expected(case)
-        if told is None:
+        right = expected(case)
+        if right is None:
             return None
 
-        def as_told(trace: Trace) -> bool:
+        def agrees(trace: Trace) -> bool:
             (lines,) = trace.outputs.values()
             late = len(trace.dead_letters) + _dropped(trace)
-            return list(lines) == told.lines and late == told.late
+            return list(lines) == right.lines and late == right.late
 
         def holds(one: Trace, other: Trace) -> bool:
-            return as_told(one) and as_told(other)
+            return agrees(one) and agrees(other)
 
         return replace(case, batches=None if case.batches else (1,)), holds
 

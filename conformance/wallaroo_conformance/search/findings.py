@@ -139,8 +139,8 @@ class Findings:
         It does if it exercises the law that the failure is filed under, and differs in something
         that this law speaks of. Then one fault may be behind both, and it is not shown again.
         """
-        known = (*[failure.laws[0] for failure in self.failures], *self.excusing)
-        return any(law.fits(failing.meaning.facts, failing.kinds) for law in known)
+        laws = (*[failure.laws[0] for failure in self.failures], *self.excusing)
+        return any(law.fits(failing.meaning.facts, failing.kinds) for law in laws)
 
     def laws_of(self, failing: Failing) -> tuple[Law, ...]:
         """Return the laws that a failing case may have broken, the most particular first."""

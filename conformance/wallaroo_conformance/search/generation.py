@@ -188,8 +188,8 @@ def _case_with(met: PairsMet, fact: Fact, rng: Random) -> ConformanceCase:
 
     Small cases leave room for a second fact; large ones have more messages.
     """
-    known = met.smallest if rng.random() < 1 / 2 else met.latest
-    return known[rng.choice(met.of[fact])]
+    cases = met.smallest if rng.random() < 1 / 2 else met.latest
+    return cases[rng.choice(met.of[fact])]
 
 
 def _mixed(cases: Iterable[ConformanceCase]) -> list[ConformanceCase]:

@@ -167,8 +167,8 @@ class Judge:
 
     def _refused(self, result: Result) -> TypeGuard[Crash]:
         """Whether an answer is the refusal of an engine that refuses in `run`."""
-        known = self.runner.capabilities.refuses_in_run
-        return known and isinstance(result, Crash) and result.refusal != ""
+        in_run = self.runner.capabilities.refuses_in_run
+        return in_run and isinstance(result, Crash) and result.refusal != ""
 
     def _may_vary(self, variant: Variant) -> bool:
         """Whether the engine can run a variant, and claims what the relation says."""

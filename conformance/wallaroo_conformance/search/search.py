@@ -83,7 +83,6 @@ class Search:
         today: the day, for those.
         watcher: is called with the progress.
         give_up_early: stop generating after the first cases that fail.
-        by_chance: lead no cases to rare pairs of facts, to measure what leading is worth.
         stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
         clock: of a budget's time, in seconds.
     """
@@ -100,7 +99,6 @@ class Search:
         today: date | None = None,
         watcher: Watcher | None = None,
         give_up_early: bool = False,
-        by_chance: bool = False,
         stop: Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -109,9 +107,8 @@ class Search:
         self.runner = Runner(engine, job=job, options=options, deadline=self._deadline)
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
-        coverage = None if by_chance else self.findings.coverage
         most = max(int(job * _OWN_CASES), 1)
-        self._generation = Generation(seed, modes, most, coverage, few=give_up_early)
+        self._generation = Generation(seed, modes, most, self.findings.coverage, few=give_up_early)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today()
         )
@@ -220,7 +217,7 @@ class Search:
             useful = [
                 meaning.case
                 for meaning in self.oracle.ask(cases)
-                if any(law.exercised_by(meaning.facts) for law in missing)
+                if any(law.needs <= meaning.facts for law in missing)
             ]
             self._try_chosen(useful[:_MOST_USEFUL])
         for _ in range(_MOST_COMPARED):
