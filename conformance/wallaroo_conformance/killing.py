@@ -152,7 +152,7 @@ def kill_by(cases: Iterable[ConformanceCase], mutant: Mutant) -> Kill:
             failure = search.failure_of(case)
             if failure is not None:
                 failures.append(failure)
-                if mutant.rule in failure.rules and case.messages <= MOST_MESSAGES:
+                if _counts(failure, mutant.rule):
                     break
     return _kill(mutant, failures, begun, search.runner.cases)
 
@@ -168,11 +168,17 @@ def _searched(search: Search, rule: str, budget: Budget) -> str:
             found = len(failures)
             search.explain(found + 1)
             # None was added if the time is over.
-            if len(failures) == found or rule in failures[-1].rules:
+            if len(failures) == found or _counts(failures[-1], rule):
                 break
     except HarnessError as error:
         return str(error)
     return ""
+
+
+def _counts(failure: Failure, rule: str) -> bool:
+    """Whether a failure names a rule and is small enough for a kill."""
+    small = failure.case is None or failure.case.messages <= MOST_MESSAGES
+    return small and rule in failure.rules
 
 
 def _kill(
