@@ -116,6 +116,7 @@ class Registry:
         self._clock = clock
         self._began = clock()
         self._marks: deque[tuple[float, dict[Any, float]]] = deque(maxlen=RATE + 1)
+        self._moved = monotonic()  # when a message was processed, or none waited
         self._rates: dict[Any, float] = {}
         self._places = {_place_of(application, node): i for i, node in enumerate(application.nodes)}
 
@@ -196,6 +197,9 @@ class Registry:
                 sink.latency.tick()
         now = self.monotonic()
         previous = self._marks[-1] if self._marks else None
+        moves = previous is None or self.processed > previous[1]["processed",]
+        if moves or not self.backlog:
+            self._moved = now
         self._marks.append((now, values))
         began, first = self._marks[0]
         if now > began:
@@ -213,6 +217,11 @@ class Registry:
     def rate(self, *name: Any) -> float:
         """Return how fast a total grew, a second, in the last seconds."""
         return self._rates.get(name, 0.0)
+
+    @property
+    def stands(self) -> float:
+        """For how many seconds messages wait and none was processed."""
+        return self.monotonic() - self._moved if self.backlog else 0.0
 
     @property
     def began(self) -> float:

@@ -9,6 +9,7 @@ Frames, bytes, outputs, dead letters, entities and latencies are exact.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -57,6 +58,7 @@ def snapshot(
             "held_back": registry.held_back,
             "processed": registry.processed,
             "processed_rate": registry.rate("processed"),
+            "stands": registry.stands,
             "busy": None if registry.thread is None else registry.rate("busy"),
             "busy_seconds": registry.busy_seconds,
             "sources": [one for one in nodes if one["kind"] == "source"],
@@ -128,7 +130,20 @@ def _nodes(registry: Registry) -> list[dict[str, Any]]:
                     "held_by": windows.held_by,
                 }
         found.append(made)
+    _tell_apart([one for one in found if one["kind"] == "step"])
     return found
+
+
+def _tell_apart(steps: list[dict[str, Any]]) -> None:
+    """Add to each step a text for people: its name, with its place if others have that name."""
+    names = Counter([one["name"] for one in steps])
+    places = Counter([(one["name"], one["pipeline"]) for one in steps])
+    for one in steps:
+        one["label"] = name = one["name"]
+        if places[name, one["pipeline"]] > 1:
+            one["label"] = f"{name} (step {one['position'] + 1} of {one['pipeline']})"
+        elif names[name] > 1:
+            one["label"] = f"{name} (of {one['pipeline']})"
 
 
 def _source(registry: Registry, name: str) -> dict[str, Any]:

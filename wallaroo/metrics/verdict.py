@@ -13,6 +13,8 @@ _FAILING = 0.01  # share of messages that are dead letters from which that is sa
 _WAITING = 1000  # outputs, or records, that wait before that is said
 _STUCK = 5.0  # seconds without a delivery while outputs wait before that is said
 _STANDS = 30.0  # seconds that a watermark may stand still before that is said
+_IDLE = 5.0  # seconds for which messages wait and none is processed before that is said
+_IDLE_LONG = 30.0  # the same, from which that is bad
 
 
 def not_ready(registry: Registry) -> list[str]:
@@ -63,7 +65,7 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
             f"Nothing moves: {_inside(registry)} has not returned for {silent:.0f} s.",
             None,
         )
-    looks = (_at_a_sink, _at_a_step, _at_the_engine, _dead, _behind, _calm)
+    looks = (_at_a_sink, _at_a_step, _stands, _at_the_engine, _dead, _behind, _calm)
     found = [one for look in looks if (one := look(figures)) is not None]
     return next((one for one in found if one[0] == "bad"), found[0])
 
@@ -73,7 +75,7 @@ def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
         name = escaped(sink["name"])
         wait = _waiting(sink["waiting"])
         if (since := sink["waiting_for"]) is not None and since >= 1:
-            wait += f", the oldest for {since:,.0f} s"
+            wait += f", the oldest for {duration(round(since))}"
         if sink["full"]:
             what = (
                 "slow" if sink["connected"] else f"away: nobody takes outputs at {sink['address']}"
@@ -102,10 +104,27 @@ def _at_a_step(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     what = {"source": "The decoder of source", "step": "Step", "sink": "The encoder of sink"}
     mean = slowest["time"]["mean"] or 0.0
     text = (
-        f"{what[slowest['kind']]} {escaped(slowest['name'])} is the slowest: it takes "
+        f"{what[slowest['kind']]} {_name(slowest)} is the slowest: it takes "
         f"{about}{slowest['load']:.0%} of the time, {duration(mean)} a message.{waits}"
     )
     return "warning", text, slowest["node"]
+
+
+def _stands(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    """Say that nothing is processed although messages wait."""
+    if figures["stands"] < _IDLE or figures["held_back"]:
+        return None
+    waits = _messages(figures["backlog"])
+    text = f"Nothing was processed for {duration(round(figures['stands']))}, and {waits}."
+    return "bad" if figures["stands"] >= _IDLE_LONG else "warning", text, None
+
+
+def _messages(waiting: int) -> str:
+    return "1 message waits" if waiting == 1 else f"{waiting:,} messages wait"
+
+
+def _name(node: dict[str, Any]) -> str:
+    return escaped(node.get("label", node["name"]))
 
 
 def _at_the_engine(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
@@ -137,7 +156,7 @@ def _dead(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
         return None
     reason = max(worst["dead_letters"], key=lambda one: int(worst["dead_letters"][one]))
     text = (
-        f"Messages fail at {worst['kind']} {escaped(worst['name'])} ({reason}): "
+        f"Messages fail at {worst['kind']} {_name(worst)} ({reason}): "
         f"{worst['dead_letter_rate']:,.1f} dead letters a second, of {rate:,.0f} frames."
     )
     return "bad", text, worst["node"]
@@ -148,7 +167,7 @@ def _behind(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
         windows = step.get("windows")
         if windows and windows["open"] and windows["watermark_stands"] > _STANDS:
             text = (
-                f"The windows of {escaped(step['name'])} wait: for "
+                f"The windows of {_name(step)} wait: for "
                 f"{duration(windows['watermark_stands'])} source {escaped(windows['held_by'])} has "
                 "not moved their watermark. Is it silent? See idle_after"
             )
@@ -162,11 +181,11 @@ def _calm(figures: dict[str, Any]) -> tuple[str, str, int | None]:
     if figures["busy"] is not None:
         busy = f", and is busy for {figures['busy']:.0%} of the time"
     if not rate and figures["backlog"]:
-        text = (
-            f"Nothing comes now; {figures['backlog']:,} messages wait, and "
-            f"{figures['processed_rate']:,.0f} a second are processed."
-        )
-        return "good", text, None
+        done = f"{figures['processed_rate']:,.0f} a second are"
+        if not figures["processed_rate"]:
+            done = "nothing is"
+        text = f"Nothing comes now; {_messages(figures['backlog'])}, and {done} processed."
+        return "good" if figures["processed_rate"] else "warning", text, None
     if not any(source["frames"] for source in figures["sources"]):
         return "good", "It waits for its first message.", None
     if not rate:
@@ -178,8 +197,17 @@ def _calm(figures: dict[str, Any]) -> tuple[str, str, int | None]:
     )
 
 
+_LONG = ((86400, "days", 86400, ""), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
 def duration(seconds: float) -> str:
-    """Return a duration for people, with three digits."""
+    """Return a duration for people: with three digits, or in minutes, hours or days."""
+    if seconds <= 0:
+        return f"-{duration(-seconds)}" if seconds else "0 s"
+    for long, unit, part, name in _LONG:
+        if seconds >= 2 * long:
+            whole, rest = divmod(round(seconds / part), long // part)
+            return f"{whole:,} {unit}" + (f" {rest} {name}" if rest and name else "")
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

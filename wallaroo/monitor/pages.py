@@ -19,7 +19,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -29,6 +30,8 @@ from wallaroo.config import format_address
 from wallaroo.text import escaped
 
 _MOST_CONNECTIONS = 64
+_FOR_PROBES = 16  # connections more, which are answered for probes only
+_BUGS_EVERY = 60.0  # seconds between two lines of the log that say that a request failed
 _SECONDS = 10.0  # that a request may take to come, and an answer's next part to be taken
 _ALL_ADDRESSES = {"", "0.0.0.0", "::"}  # noqa: S104 - compared with, not listened to
 
@@ -91,6 +94,7 @@ class PageServer(ThreadingHTTPServer):
         port: where to listen; 0 takes a free one.
         pages: by their paths.
         remedy: how a user makes another name one of this server, for refusals.
+        probes: the paths that are answered when all connections but those kept for them are taken.
 
     Attributes:
         address: where it listens.
@@ -101,17 +105,27 @@ class PageServer(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
-    request_queue_size = _MOST_CONNECTIONS
+    request_queue_size = _MOST_CONNECTIONS + _FOR_PROBES
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Page], remedy: str = "") -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        pages: Mapping[str, Page],
+        remedy: str = "",
+        probes: Collection[str] = (),
+    ) -> None:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
         self.address_family = family
         self.pages = pages
         self.remedy = remedy
+        self.probes = probes
         self.bound = "" if host in _ALL_ADDRESSES else host
         self._lock = threading.Lock()
         self._open = 0
+        self._kept: set[socket.socket] = set()  # that are answered for probes only
+        self._bug_logged = -_BUGS_EVERY
         self._reading: dict[socket.socket, float] = {}  # since when a request is awaited
         super().__init__((str(address[0]), int(address[1])), _Handler)
         bound = self.server_address
@@ -145,8 +159,11 @@ class PageServer(ThreadingHTTPServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Take no more connections than there may be."""
         with self._lock:
-            if self._open >= _MOST_CONNECTIONS:
+            kept = self._open >= _MOST_CONNECTIONS
+            if kept and (not self.probes or self._open >= _MOST_CONNECTIONS + _FOR_PROBES):
                 return False
+            if kept:
+                self._kept.add(request)
             self._open += 1
             self._reading[request] = time.monotonic()
         return True
@@ -159,6 +176,12 @@ class PageServer(ThreadingHTTPServer):
             with self._lock:
                 self._open -= 1
                 self._reading.pop(request, None)
+                self._kept.discard(request)
+
+    def has_room_for(self, path: str, request: socket.socket) -> bool:
+        """Return whether a connection may have this page."""
+        with self._lock:
+            return request not in self._kept or path in self.probes
 
     def awaits(self, request: socket.socket, *, begun: bool) -> None:
         """Note that a connection's next request is awaited from now on, or has come."""
@@ -180,10 +203,20 @@ class PageServer(ThreadingHTTPServer):
                 continue
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over a reader that has gone; a bug of ours is logged."""
+        """Pass over a reader that has gone; a bug of ours is logged, a line a minute at most."""
         error = sys.exception()
-        if not isinstance(error, OSError):
-            _log.error("a request could not be answered; this is a bug", exc_info=error)
+        if error is None or isinstance(error, OSError):
+            return
+        _log.debug("a request could not be answered", exc_info=error)
+        with self._lock:
+            now = time.monotonic()
+            if now - self._bug_logged < _BUGS_EVERY:
+                return
+            self._bug_logged = now
+        *_, last = traceback.extract_tb(error.__traceback__)
+        what = escaped(f"{type(error).__name__}: {error}")[:200]
+        place = f"{last.filename}:{last.lineno}"
+        _log.error("a request could not be answered; this is a bug: %s, at %s", what, place)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -220,7 +253,16 @@ class _Handler(BaseHTTPRequestHandler):
         if refused is not None:
             self._send(text_answer(f"refused: {escaped(refused)}", 403))
             return
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError:  # a bracket that does not close
+            self._send(text_answer("this is no address of a page", 400))
+            return
+        if not self.server.has_room_for(url.path, self.connection):
+            self.close_connection = True
+            probes = ", ".join(self.server.probes)
+            self._send(text_answer(f"too many connections; only {probes} are answered", 503))
+            return
         page = self.server.pages.get(url.path)
         if page is None:
             there = ", ".join(self.server.pages)

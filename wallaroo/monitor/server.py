@@ -34,6 +34,7 @@ from wallaroo.monitor.pages import Answer, Page, PageServer, Request, json_answe
 from wallaroo.text import escaped, reason
 
 _TICK = 1.0  # seconds
+_PROBES = ("/health", "/ready")
 _REMEDY = "give it in --metrics HOST:PORT, or make it the host name (of a container: --hostname)"
 
 _log = logging.getLogger("wallaroo.metrics")
@@ -169,7 +170,7 @@ class Monitor:
 
 def _server(host: str, port: int, pages: dict[str, Page]) -> PageServer:
     try:
-        return PageServer(host, port, pages, _REMEDY)
+        return PageServer(host, port, pages, _REMEDY, probes=_PROBES)
     except OSError as error:
         raise MetricsAddressError(
             f"the figures cannot be served at {format_address(host, port)}: {reason(error)}. "

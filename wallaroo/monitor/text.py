@@ -22,7 +22,7 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
     busy = "" if figures["busy"] is None else f"busy {figures['busy']:.0%} · "
     lines = [
         f"{escaped(figures['application'])} on the {figures['engine']} engine, "
-        f"{figures['state']}, up {figures['uptime']:,.0f} s",
+        f"{figures['state']}, up {duration(round(figures['uptime']))}",
         f"{_MARKS[verdict['level']]} {escaped(verdict['text'])}",
         f"in {_rate(frames)} · processed {_rate(figures['processed_rate'])} · "
         f"out {_rate(outputs)} · backlog {figures['backlog']:,} · "
@@ -61,7 +61,7 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
         ("step", "in", "out", "rate", "load", "mean", "p50", "p99", "dead"),
         [
             (
-                one["name"],
+                one["label"],
                 f"{about}{one['received']:,}",
                 f"{about}{one['sent']:,}",
                 _rate(one["received_rate"]),
@@ -92,7 +92,7 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
         ("window", "open", "fired", "late", "watermark behind"),
         [
             (
-                one["name"],
+                one["label"],
                 "-" if one["windows"]["open"] is None else f"{one['windows']['open']:,}",
                 f"{about}{one['windows']['fired']:,}",
                 f"{sum(one['windows']['late'].values(), one['dead_letters'].get('late', 0)):,}",
@@ -193,7 +193,7 @@ def _duration(seconds: float | None) -> str:
 
 
 def _ago(seconds: float | None) -> str:
-    return "never" if seconds is None else f"{seconds:,.1f} s ago"
+    return "never" if seconds is None else f"{duration(round(seconds, 1))} ago"
 
 
 def _rate(rate: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -16,7 +17,9 @@ import wallaroo
 from wallaroo.engine import ServeOptions, load_engine
 from wallaroo.frames import frames
 from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.verdict import duration
 from wallaroo.monitor.server import Monitor
+from wallaroo.trace import DeadLetter, Reason
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -37,6 +40,11 @@ def line(message):
 def nasty(message):
     if message == "bad":
         raise ValueError(NASTY)
+    return message
+
+
+@wallaroo.computation(name="look up")
+def look_up(message):
     return message
 
 
@@ -192,6 +200,36 @@ def test_an_operator_sees_what_happens_on_any_screen(sending):
         assert browser.script("return window.run") is None
         looks_well(browser)
         receiver.close()
+
+
+def test_the_picture_of_six_steps_is_whole_and_dates_are_written_in_one_way():
+    builder = wallaroo.ApplicationBuilder("six")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    for _ in range(6):
+        builder.to(look_up)
+    builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line))
+    registry = Registry(builder.build(), "reference")
+    registry.add_dead_letters(
+        [DeadLetter((1,), "p", "p", "look up", 0, None, None, Reason.RAISED, "E", "bad", b"x")]
+    )
+    monitor = Monitor(registry, "127.0.0.1", 0)
+    monitor.start()
+    cut = "const one = document.querySelector('#picture'); return one.scrollWidth > one.clientWidth"
+    more = "return !document.querySelector('#more').hidden"
+    with Browser() as browser:
+        browser.open(monitor.url)
+        browser.wait(lambda: browser.row("look up (step 6 of p)"), "steps are not told apart")
+        assert not browser.script(cut)
+        assert not browser.script(more)
+        letter = browser.script("return document.querySelector('summary').innerText")
+        assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d · ", letter)
+        assert browser.script("return [0.01, 200, 9000, 2.3e7, -200].map(duration)") == [
+            duration(one) for one in (0.01, 200, 9000, 2.3e7, -200)
+        ]
+        looks_well(browser)
+        browser.looks(width=390)
+        browser.wait(lambda: browser.script(more), "that there is more is not said")
+    monitor.close()
 
 
 def test_the_page_is_used_by_keyboard_and_goes_on_after_it_was_closed(sending):

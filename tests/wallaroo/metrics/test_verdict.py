@@ -9,12 +9,18 @@ import wallaroo
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
-from wallaroo.metrics.verdict import not_ready
+from wallaroo.metrics.verdict import duration, not_ready
+from wallaroo.monitor.text import as_lines
 from wallaroo.trace import DeadLetter, Reason
 
 
 @wallaroo.computation(name="look up")
 def look_up(message):
+    return message
+
+
+@wallaroo.computation(name="show")
+def show(message):
     return message
 
 
@@ -89,6 +95,59 @@ def test_what_waits_is_told_when_nothing_comes(registry, said):
     registry.thread, registry.backlog, registry.processed = None, 5_000, 300
     text = "Nothing comes now; 5,000 messages wait, and 300 a second are processed."
     assert said(0) == ("good", text, None)
+
+
+@pytest.mark.parametrize("frames", [0, 1000])
+@pytest.mark.parametrize("thread", [None, 1])
+def test_it_is_not_good_when_messages_wait_and_none_is_processed(
+    registry, said, clock, frames, thread
+):
+    registry.thread, registry.backlog, registry.processed = thread, 6_000, 300
+    said(frames)
+    clock.now += 10
+    text = "Nothing was processed for 11 s, and 6,000 messages wait."
+    assert said(frames) == ("warning", text, None)
+    clock.now += 266 * 86400
+    text = "Nothing was processed for 266 days, and 6,000 messages wait."
+    assert said(frames) == ("bad", text, None)
+    registry.processed += 1
+    assert "Nothing was processed" not in said(frames)[1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (2.5e-9, "2.5 ns"),
+        (0.0123, "12.3 ms"),
+        (119, "119 s"),
+        (200, "3 min 20 s"),
+        (7200, "2 h"),
+        (9000, "2 h 30 min"),
+        (2.3e7, "266 days"),
+        (-200, "-3 min 20 s"),
+    ],
+)
+def test_durations_are_in_the_units_of_people(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_two_steps_of_one_name_are_told_apart():
+    builder = wallaroo.ApplicationBuilder("app")
+    builder.new_pipeline("orders", source()).to(look_up).to(look_up).to(show).to_sink(sink())
+    builder.new_pipeline("offers", source()).to(look_up).to_sink(sink())
+    application = builder.build()
+    registry = Registry(application, "reference")
+    registry.state = "running"
+    figures = snapshot(registry)
+    labels = [one["label"] for one in figures["steps"]]
+    assert sorted(labels) == [
+        "look up (of offers)",
+        "look up (step 1 of orders)",
+        "look up (step 2 of orders)",
+        "show",
+    ]
+    assert all(any(label in line for line in as_lines(figures)) for label in labels)
 
 
 def test_a_full_sink_holds_sources_back(registry, said):

@@ -223,7 +223,8 @@ def test_an_open_page_does_not_keep_the_run_from_ending(registry):
 
 
 def test_there_are_no_more_connections_than_may_be(monitor, ask, monkeypatch):
-    monkeypatch.setattr(pages, "_MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(pages, "_MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(pages, "_FOR_PROBES", 2)
     socks = [socket.create_connection(monitor.address, timeout=20) for _ in range(12)]
     refused = 0
     for sock in socks:
@@ -237,6 +238,44 @@ def test_there_are_no_more_connections_than_may_be(monitor, ask, monkeypatch):
     assert refused == 7
     for sock in socks:
         sock.close()
+
+
+def test_readers_of_the_page_do_not_take_the_probes_away(monitor, ask):
+    readers = [Reader(monitor) for _ in range(64)]
+    assert ask("/health")[0] == 200
+    assert ask("/ready")[0] == 200
+    status, _, content = ask("/api")
+    assert (status, content) == (
+        503,
+        b"too many connections; only /health, /ready are answered\n",
+    )
+    for page in readers:
+        page.close()
+
+
+@pytest.mark.parametrize("path", ["http://[", "http://[::1"])
+def test_an_address_that_cannot_be_read_is_refused_without_a_line_in_the_log(
+    monitor, ask, caplog, path
+):
+    with socket.create_connection(monitor.address, timeout=20) as sock:
+        sock.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode("latin-1"))
+        assert sock.recv(100).startswith(b"HTTP/1.1 400")
+    assert ask("/health")[0] == 200
+    assert caplog.records == []
+
+
+def test_a_bug_behind_a_page_is_one_line_in_the_log(monitor, ask, caplog, monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("no\x1b[31m figures")
+
+    monkeypatch.setattr(server, "snapshot", broken)
+    for _ in range(10):
+        with pytest.raises(http.client.RemoteDisconnected):
+            ask("/api")
+    (record,) = caplog.records
+    assert "ValueError: no\\x1b[31m figures, at " in record.getMessage()
+    assert "\n" not in record.getMessage()
+    assert record.exc_info is None
 
 
 def test_a_request_that_does_not_come_is_not_awaited_for_ever(monitor, monkeypatch):

@@ -32,17 +32,22 @@ function bytes(value) {
 
 function duration(seconds) {
   if (seconds == null) return "–";
-  if (seconds === 0) return "0 s";
+  if (seconds <= 0) return seconds ? "-" + duration(-seconds) : "0 s";
+  for (const [size, unit, part, name] of [[86400, "days", 86400, ""], [3600, "h", 60, "min"], [60, "min", 1, "s"]])
+    if (seconds >= 2 * size) {
+      const parts = Math.round(seconds / part), whole = Math.floor(parts / (size / part)), rest = parts % (size / part);
+      return `${whole.toLocaleString("en")} ${unit}` + (rest ? ` ${rest} ${name}` : "");
+    }
   for (const [unit, size] of [["s", 1], ["ms", 1e-3], ["µs", 1e-6]])
     if (seconds >= size) return +(seconds / size).toPrecision(3) + " " + unit;
   return +(seconds / 1e-9).toPrecision(3) + " ns";
 }
 
-function long(seconds) {
-  if (seconds < 100) return Math.round(seconds) + " s";
-  if (seconds < 6000) return Math.round(seconds / 60) + " min";
-  return (seconds / 3600).toFixed(1) + " h";
-}
+function long(seconds) { return duration(Math.round(seconds)); }
+
+// Dates are written in one way, whatever the browser's language: 2026-03-02 16:45:00.
+function date(time) { return new Date(1000 * time).toLocaleString("sv-SE"); }
+function clock(time) { return new Date(1000 * time).toLocaleTimeString("sv-SE"); }
 
 // As wallaroo.text.escaped: on one line, and nothing that a screen would obey.
 function shown(text) {
@@ -176,7 +181,7 @@ function showTables(figures) {
       whole(one.refused_connections), whole(one.dropped_frames), duration(one.time.p50),
       ...["p50", "p99", "p99.9", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
   fill("steps", ["step", "pipeline", "in", "out", "rate", "load", "mean", "p50", "p99", "max", "dead letters"],
-    figures.steps.map((one) => ({id: "node" + one.node, slow: slow(one), cells: [shown(one.name), shown(one.pipeline),
+    figures.steps.map((one) => ({id: "node" + one.node, slow: slow(one), cells: [shown(one.label), shown(one.pipeline),
       whole(one.received), whole(one.sent), rate(one.received_rate), share(one.load), duration(one.time.mean),
       duration(one.time.p50), duration(one.time.p99), duration(one.time.max), letters(one.dead_letters)]})));
   fill("sinks", ["sink", "to", "delivered", "rate", "bytes", "waiting", "oldest", "connection", "reconnects", "latency p50", "p99", "max", "dead letters"],
@@ -187,13 +192,13 @@ function showTables(figures) {
   const windows = figures.steps.filter((one) => one.windows);
   byId("windows-section").hidden = !windows.length;
   fill("windows", ["window", "open", "fired", "late, dead letters", "late, dropped", "partly late", "watermark behind"],
-    windows.map((one) => ({cells: [shown(one.name), whole(one.windows.open), whole(one.windows.fired),
+    windows.map((one) => ({cells: [shown(one.label), whole(one.windows.open), whole(one.windows.fired),
       whole(one.dead_letters.late ?? 0), whole(one.windows.late.dropped ?? 0), whole(one.windows.late.partly ?? 0), duration(one.windows.watermark_lag)]})));
   const phases = Object.entries(figures.phases);
   byId("phases-section").hidden = !phases.length;
   fill("phases", ["phase", "time"], phases.map(([name, seconds]) => ({cells: [shown(name), duration(seconds)]})));
   const kept = figures.kept;
-  const ago = (time) => time == null ? "never" : duration(Math.max(0, figures.time - time)) + " ago";
+  const ago = (time) => time == null ? "never" : long(Math.max(0, figures.time - time)) + " ago";
   byId("kept-section").hidden = !kept;
   fill("kept", ["input log", "records", "written", "checkpoint", "written", "restarts"], kept ? [{cells: [
     bytes(kept.log_bytes), whole(kept.log_records), ago(kept.log_written), bytes(kept.checkpoint_bytes),
@@ -251,7 +256,7 @@ function showLetters(figures) {
   list.replaceChildren(...last.map((one) => {
     const made = element("details");
     const where = one.step ?? (one.sink == null ? "decoder" : `encoder of sink ${one.sink}`);
-    made.append(element("summary", `${new Date(1000 * one.time).toLocaleTimeString()} · ${shown(one.pipeline)}, ` +
+    made.append(element("summary", `${date(one.time)} · ${shown(one.pipeline)}, ` +
       `${shown(where)} · ${one.reason}${one.error_type ? " (" + shown(one.error_type) + ")" : ""}: ${shown(one.error).slice(0, 160)}`));
     const facts = [`message  ${one.lineage.join(".")}${one.source == null ? "" : ` of source ${shown(one.source)}`}`,
       one.key == null ? "" : `key      ${shown(one.key)}`, `error    ${shown(one.error)}`,
@@ -300,10 +305,10 @@ function makePlots() {
     plot.drawn = new uPlot({
       width: Math.max(240, figure.clientWidth), height: 170, legend: {live: true}, cursor: {drag: {x: false, y: false}},
       scales: {y: plot.log ? {distr: 3} : {range: (u, low, high) => [0, high > 0 ? high * 1.05 : 1]}},
-      series: [{value: (u, time) => time == null ? "–" : new Date(1000 * time).toLocaleTimeString()},
+      series: [{value: (u, time) => time == null ? "–" : date(time)},
         ...plot.names.map((name, at) => ({label: shown(name), stroke: () => colour(COLOURS[at % COLOURS.length]),
           width: 1.6, points: {show: false}, value: (u, value) => plot.show(value)}))],
-      axes: [axis, {...axis, size: 64, values: (u, splits) => splits.map((one) => one == null ? "" : plot.show(one))}],
+      axes: [{...axis, space: 70, incrs: [1, 5, 15, 30, 60, 120, 300, 900], values: (u, splits) => splits.map(clock)}, {...axis, size: 64, values: (u, splits) => splits.map((one) => one == null ? "" : plot.show(one))}],
     }, dataOf(plot, plot.names), figure);
   }
 }
@@ -326,7 +331,13 @@ function add({time, values}) {
   }
 }
 
+function showsAll() {
+  const around = byId("picture");
+  byId("more").hidden = around.scrollWidth <= around.clientWidth + 1;
+}
+
 addEventListener("resize", () => {
+  showsAll();
   for (const plot of PLOTS)
     if (plot.drawn) plot.drawn.setSize({width: Math.max(240, plot.drawn.root.parentNode.clientWidth), height: 170});
 });
@@ -352,6 +363,10 @@ function show(figures) {
   showLetters(figures);
   updatePlots();
 }
+
+// The picture is made smaller to fit, as long as it can be read.
+picture.style.minWidth = 0.7 * picture.width.baseVal.value + "px";
+showsAll();
 
 const events = new EventSource("/events");
 let last = 0;
