@@ -66,7 +66,7 @@ def stateless_instance(component: object, what: str, *methods: str) -> Any:
                 "a decoder": 'decoder(header_length=4, length_fmt=">I")',
                 "an encoder": "encoder",
             }
-            hint = f". Write: @wallaroo.{decorators[what]} above it" if what in decorators else ""
+            hint = decoration(component, decorators[what]) if what in decorators else ""
             raise WallarooParameterError(
                 f"{name_of(component)} is a plain function; expected {what}{hint}"
             )
@@ -82,6 +82,15 @@ def stateless_instance(component: object, what: str, *methods: str) -> Any:
             f"{component.__name__} is a class and {component.__name__}() raised "
             f"{type(error).__name__}: {error}. Hand over an instance"
         ) from error
+
+
+def decoration(function: object, decorator: str) -> str:
+    """Return the end of an error about a plain function where a decorated one is meant."""
+    if name_of(function) != "<lambda>":
+        return f". Write: @wallaroo.{decorator} above it"
+    return (
+        f". A lambda has no line above it; write: @wallaroo.{decorator}, and below it def NAME(…)"
+    )
 
 
 def name_given_by(component: Any, what: str) -> str:

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 from wallaroo.checks import (
     Call,
     answer_of,
+    decoration,
     method_of,
     name_given_by,
     name_of,
@@ -319,7 +320,7 @@ def _compute_method(component: object, what: str) -> tuple[str, bool]:
         hint = ""
         if inspect.isroutine(component):
             kind = "state_computation" if "state" in what else "computation"
-            hint = f'. Write: @wallaroo.{kind}(name="…") above it'
+            hint = decoration(component, f'{kind}(name="…")')
         raise WallarooParameterError(
             f"{name_of(component)} is not {what}: it has neither compute nor compute_multi{hint}"
         )

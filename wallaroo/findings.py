@@ -17,6 +17,7 @@ class FindingKind(StrEnum):
     COMPONENT_ALTERED = "component-altered"
     IMMUTABLE_STATE = "immutable-state"
     UNPORTABLE = "unportable"
+    PAIR_AS_OUTPUT = "pair-as-output"
 
 
 @dataclass(frozen=True)

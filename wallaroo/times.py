@@ -16,6 +16,11 @@ from wallaroo.errors import WallarooParameterError
 TIME_END = 1 << 63
 """The smallest int too large for an event time, in nanoseconds (time-2)."""
 
+MILLISECOND = 10**6
+"""In nanoseconds."""
+
+_with_unit: set[int] = set()  # durations below a millisecond that a function here has made
+
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -85,6 +90,11 @@ def duration(what: str, value: Any, *, least: int = 1) -> int:
     raise WallarooParameterError(f"{what} {wrong}. Write: wallaroo.seconds(COUNT), or another unit")
 
 
+def has_unit(length: int) -> bool:
+    """Whether a duration below a millisecond was made by a function that names its unit."""
+    return length in _with_unit
+
+
 def event_time_from(result: Any) -> int:
     """Return what an `event_time` function gave, in nanoseconds since 1970 (time-2).
 
@@ -107,7 +117,7 @@ def event_time_from(result: Any) -> int:
         since = datetime.replace(result, tzinfo=None) - _EPOCH - offset
         time = since // _MICROSECOND * 1000
     else:
-        hint = " Write: int(…)" if kind is float else ""
+        hint = " For seconds write: wallaroo.seconds(…)" if kind is float else ""
         raise BadTimeError(
             "an event time is an int of nanoseconds since 1970, or an aware datetime, not "
             f"{'None' if result is None else f'a {kind.__name__}'}.{hint}"
@@ -132,6 +142,8 @@ def _duration(unit: str, count: Any, factor: int) -> int:
     rounded = round(exact)
     if exact > 0 and rounded == 0:
         raise WallarooParameterError(f"{call}: that is less than a nanosecond, and rounds to 0")
+    if rounded < MILLISECOND:
+        _with_unit.add(rounded)
     return rounded
 
 

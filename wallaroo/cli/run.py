@@ -31,6 +31,7 @@ from wallaroo.cli.terminal import progress_display
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, engine_names, load_engine
 from wallaroo.errors import EngineNotFoundError, ExtraMissingError
 from wallaroo.topology import Application
+from wallaroo.user_code.slips import slips_logged
 
 if TYPE_CHECKING:
     from wallaroo.metrics.registry import Registry
@@ -163,6 +164,7 @@ def run(options: argparse.Namespace) -> int:
             hint=_other_engine,
         )
         steps.know(application)
+        application = slips_logged(application, pairs=not options.isolated)
         stopper.starts()
         metrics = stack.enter_context(_metrics_of(application, engine.name, options))
         handle = engine.serve(application, _serve_options(options, own, results, metrics))

@@ -32,6 +32,7 @@ from wallaroo.testing.input import Payloads, input_log_of, refuse_unknown
 from wallaroo.testing.results import EntityError, Result, result_of
 from wallaroo.testing.session import Session
 from wallaroo.topology import Application
+from wallaroo.user_code.slips import slips_logged
 
 __all__ = ["EntityError", "Result", "Session", "run"]
 
@@ -79,7 +80,7 @@ def run(
     chosen = load_engine(engine)
     chosen.check(application)
     case = Case(
-        application,
+        slips_logged(application, pairs=isolation == "trusting"),
         input_log_of(application, payloads, end=end),
         batches=batches,
         partitions=partitions,

@@ -45,6 +45,7 @@ from wallaroo.testing.results import Result, result_of
 from wallaroo.times import duration
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter, OpenWindow
+from wallaroo.user_code.slips import slips_logged
 
 _STEPPING = "reference"  # says when something is due for engines that cannot
 
@@ -76,6 +77,7 @@ class Session:
         on_error: OnError = "skip",
     ) -> None:
         refuse_unknown(isolation, on_error)
+        application = slips_logged(application, pairs=isolation == "trusting")
         self._application = application
         self._engine = load_engine(engine)
         self._engine.check(application)

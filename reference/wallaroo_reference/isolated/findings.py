@@ -23,12 +23,13 @@ from typing import Any
 from uuid import UUID
 
 from wallaroo.canonical import structure
-from wallaroo.components import Component
+from wallaroo.components import Component, StateComputation
 from wallaroo.findings import Finding, FindingKind
 from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Reason
+from wallaroo.user_code.slips import pair_slip
 from wallaroo_reference.isolated.copies import ATOMS, PROTOCOL, Frozen, thaw
 from wallaroo_reference.isolated.places import FrozenEntity, Place
 
@@ -38,6 +39,7 @@ _VALUES = (
     *(tuple, frozenset, str, bytes, int, float, complex, range, Decimal, Fraction),
     *(date, time, timedelta, tzinfo, UUID, PurePath),
 )
+_SHAPE = {False: tuple, True: list}  # a pair, or the items of one
 _WIDEST_WALK = 10_000  # objects; a longer walk would be slow and is given up
 
 
@@ -113,6 +115,7 @@ class Observer:
             self._examine_components(place, lineage)
             self._examine_state(place, lineage, entity.key, message, state, given)
             self._examine_items(place, lineage, given)
+            self._examine_form(place, lineage, entity.key, given)
 
     def unchanged(self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any) -> None:
         """A state computation has said ``changed=False``; `state` is its copy after the call."""
@@ -198,6 +201,15 @@ class Observer:
                 )
                 return
             seen.update(objects)
+
+    def _examine_form(self, place: Place, lineage: Lineage, key: Key, given: Any) -> None:
+        """Examine whether a result has the shape of the builder's form (key-3)."""
+        computation = place.component
+        if not isinstance(computation, StateComputation) or computation.pair:
+            return
+        slip = pair_slip(given, multi=place.multi) if type(given) is _SHAPE[place.multi] else None
+        if slip is not None:
+            self._add_finding(FindingKind.PAIR_AS_OUTPUT, place, lineage, key, slip)
 
     def _examine_state(
         self, place: Place, lineage: Lineage, key: Key, message: Any, state: Any, given: Any
