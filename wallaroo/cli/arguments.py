@@ -152,6 +152,11 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="keep state and unprocessed input here, and go on from here after a crash",
     )
+    parser.add_argument(
+        "--accept-old-states",
+        action="store_true",
+        help="go on with stored states that lack attributes of their class as it is today",
+    )
 
 
 def add_input_log(parser: argparse.ArgumentParser, log_bytes: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +20,9 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointDirectory, CheckpointError, damaged
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
-from wallaroo_reference.cells import UnpackError
+from wallaroo_reference.cells import VISITED, UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.machine import Machine
@@ -78,6 +80,7 @@ class Recovery(OnDisk):
         partitions: number of partitions; `None`: the number it was made with, 1 for a new one.
         log_bytes: see `InputLog`.
         record: directory in which the whole input log is kept; `None`: it is not.
+        accept_old_states: take states that the application would build otherwise.
 
     Attributes:
         head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
@@ -98,6 +101,7 @@ class Recovery(OnDisk):
         partitions: int | None,
         log_bytes: int,
         record: Path | None = None,
+        accept_old_states: bool = False,
     ) -> None:
         with contextlib.ExitStack() as up:
             try:
@@ -116,6 +120,8 @@ class Recovery(OnDisk):
                         raise self._directory.half_deleted(
                             "it has no input", self._directory.input_log
                         )
+                    if not accept_old_states:
+                        self._refuse_old_states(application)
                 kept = None
                 if record is not None:
                     recording = Recording(
@@ -245,6 +251,31 @@ class Recovery(OnDisk):
                 self._directory.input_log,
             )
 
+    def _refuse_old_states(self, application: Application) -> None:
+        """Refuse states, and accumulators, that this application would build otherwise."""
+        head, fresh = self.head, FreshStates(application)
+        if head is None:
+            return
+        samples: dict[int, bytes] = {}
+        there = {place for place, one in enumerate(head.cells) if one.count}
+        with contextlib.closing(self.store.cells(head)) as blobs:
+            for place, cells in blobs:
+                value = next((value for _, value in cells if value is not None), None)
+                if value is not None:
+                    samples.setdefault(place, value)
+                if samples.keys() >= there:
+                    break
+        found: list[Difference] = []
+        for place, value in sorted(samples.items()):
+            if place >= len(head.cells):
+                continue  # it is damaged, and `restore` says so
+            kept = head.cells[place]
+            data = value[VISITED.size :] if kept.kind == "partition" else _accumulator(value)
+            difference = fresh.difference(Place(kept.name, kept.kind != "partition"), data)
+            if difference is not None:
+                found.append(difference)
+        refuse_old_states(self.directory, found)
+
     def _not_made_again(self, error: UnpackError) -> CheckpointError:
         cells = error.cells
         what = "state partition" if cells.kind == "partition" else "windows of"
@@ -310,6 +341,19 @@ def _places(path: Path, stored: Sequence[CellsHead], machine: Machine) -> list[A
     if [(one.kind, one.name) for one in stored] != [(one.kind, one.name) for one in cells]:
         raise damaged(path, "its head names other state partitions or windows than its identity")
     return cells
+
+
+def _accumulator(value: bytes) -> bytes:
+    """Return the first accumulator, as bytes, in the value of a window's cell; empty: none."""
+    forms: list[Any] = []
+    with contextlib.suppress(Exception):  # `restore` says what is wrong with it
+        forms = [pickle.loads(value)]  # noqa: S301 - from the owner's directory
+    for form in forms:
+        if isinstance(form, bytes):
+            return form
+        if isinstance(form, (list, tuple)):
+            forms += form
+    return b""
 
 
 def _entries(run: Run) -> Iterator[Entry]:

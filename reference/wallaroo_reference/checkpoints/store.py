@@ -16,7 +16,7 @@ import os
 import sqlite3
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,7 +126,7 @@ class Store:
         except ValueError as error:
             raise damaged(self.path, f"in its head, {error}") from error
 
-    def cells(self, head: Head) -> Iterator[tuple[int, list[Cell]]]:
+    def cells(self, head: Head) -> Generator[tuple[int, list[Cell]], None, None]:
         """Yield the cells of each blob that counts, the newest first, with its place in `head`.
 
         Raises:

@@ -25,6 +25,7 @@ class SparkOptions:
         batch_bytes: most payload bytes of a micro-batch.
         log_bytes: size of the input log at which reading from the sources stops.
         record: directory in which the whole input log is kept; `None`: it is not.
+        accept_old_states: go on with states that the application would build otherwise.
     """
 
     settings: SessionSettings
@@ -33,6 +34,7 @@ class SparkOptions:
     batch_bytes: int = 4 << 20
     log_bytes: int = 256 << 20
     record: Path | None = None
+    accept_old_states: bool = False
 
     @property
     def default_partitions(self) -> int:
@@ -98,6 +100,7 @@ def spark_options(given: Mapping[str, Any]) -> SparkOptions:
         batch_bytes=given.get("batch_bytes", SparkOptions.batch_bytes),
         log_bytes=given.get("log_bytes", SparkOptions.log_bytes),
         record=given.get("record"),
+        accept_old_states=given.get("accept_old_states", False),
     )
 
 

@@ -1,0 +1,218 @@
+"""recover-4: stored states that the application would build otherwise are refused at the start."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import socket
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+import wallaroo
+from wallaroo.frames import frames
+from wallaroo.transport.checkpoint import CheckpointError
+
+BOTH = pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+
+
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def text(payload):
+    return payload.decode()
+
+
+@wallaroo.key_extractor
+def whole(message):
+    return message
+
+
+class Plain:
+    """What every version of the class `Kept` has: a count."""
+
+    def __init__(self):
+        self.count = 0
+
+
+class Longer(Plain):
+    def __init__(self):
+        super().__init__()
+        self.longest = 0
+
+
+class Lists(Plain):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+
+class Dicts(Plain):
+    def __init__(self):
+        super().__init__()
+        self.seen = {}
+
+
+class Filled(Longer):
+    def __setstate__(self, state):
+        self.longest = 0
+        self.__dict__.update(state)
+
+
+class ForAll(Longer):
+    longest = 0
+
+
+class Locked(Plain):
+    """Leaves out what is not to be stored."""
+
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+    def __getstate__(self):
+        return {"count": self.count}
+
+
+class Slots:
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 0
+
+
+class MoreSlots:
+    __slots__ = ("__hidden", "count")
+
+    def __init__(self):
+        self.count = 0
+        self.__hidden = 1
+
+
+@dataclasses.dataclass(slots=True)
+class Fields:
+    count: int = 0
+
+
+@dataclasses.dataclass(slots=True)
+class MoreFields:
+    count: int = 0
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+def version(cls, name="Kept"):
+    """Return a class that is stored, and found, under this name, whatever its version."""
+    if cls.__module__ != __name__:
+        return cls
+    made = type(name, (cls,), {"__module__": __name__, "__slots__": ()})
+    setattr(sys.modules[__name__], name, made)
+    return made
+
+
+def application(state=Plain, accumulator=Plain):
+    accumulated = version(accumulator, "Accumulated")
+
+    class Sum:
+        def initial_accumulator(self):
+            return accumulated()
+
+        def update(self, message, accumulator):
+            accumulator.count += 1
+
+        def output(self, key, accumulator):
+            return accumulator.count
+
+    @wallaroo.state_computation(name="count", state=version(state))
+    def count(message, state):
+        if isinstance(state, dict):
+            return message
+        state.count += 1
+        if hasattr(state, "__dict__"):
+            state.later = 1  # no fresh one has it
+        return message
+
+    words = wallaroo.source("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text)).key_by(whole)
+    window = wallaroo.count_windows(100).over(Sum)
+    return wallaroo.build_application("app", words.to(count).done(), words.to(window).done())
+
+
+def files(directory):
+    """Return all that a checkpoint holds; the number of runs in the lock does not count."""
+    there = [path for path in directory.rglob("*") if path.is_file() and path.name != "lock"]
+    return {path.relative_to(directory): path.read_bytes() for path in there}
+
+
+def run(serve, application, isolation="trusting", **own):
+    """Process some messages, and stop in order."""
+    handle = serve(application, isolation, own=own)
+    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+        sock.sendall(frames([b"a", b"b", b"a"]))
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+    handle.stop()
+    summary = handle.wait(20)
+    assert summary.problem is None
+    return summary
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        (Plain, Longer, "has no 'longest'"),
+        (Lists, Dicts, "has as 'seen' a list, which is a dict today"),
+        (Slots, MoreSlots, "has no '_MoreSlots__hidden'"),
+        (Fields, MoreFields, "has no 'names'"),
+        (dict, Counter, "is a dict, which is a Counter today"),
+    ],
+)
+def test_recover_4_a_state_of_another_shape_is_refused(
+    serve, tmp_path, isolation, first, then, said
+):
+    run(serve, application(state=first), isolation)
+    before = files(tmp_path / "c")
+    with pytest.raises(CheckpointError) as refused:
+        serve(application(state=then), isolation, own={"record": tmp_path / "recorded"})
+    text = str(refused.value)
+    assert "state partition 'count', class " in text
+    assert f": what is stored {said}." in text
+    assert f"wallaroo checkpoint {tmp_path / 'c'} --migrate MODULE:FUNCTION" in text
+    assert "--accept-old-states" in text
+    assert files(tmp_path / "c") == before
+    assert not (tmp_path / "recorded").exists()
+
+
+@BOTH
+def test_recover_4_an_accumulator_of_another_shape_is_refused(serve, isolation):
+    run(serve, application(), isolation)
+    with pytest.raises(
+        CheckpointError, match=r"windows of 'Sum', .*Accumulated: what is stored has no 'long"
+    ):
+        serve(application(accumulator=Longer), isolation)
+
+
+@pytest.mark.parametrize(("first", "then"), [(Plain, Longer), (Slots, MoreSlots)])
+def test_recover_4_the_line_that_the_refusal_gives_takes_care(serve, first, then):
+    run(serve, application(state=first))
+    with pytest.raises(CheckpointError) as refused:
+        serve(application(state=then))
+    (line,) = re.findall("in class Kept, (def .*); or change", str(refused.value))
+    space = {}
+    exec(line, space)
+    version = type("Version", (then,), {**space, "__slots__": ()})
+    assert run(serve, application(state=version)).dead_letters == {}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [(Plain, Filled), (Plain, ForAll), (Longer, Plain), (Locked, Locked), (Plain, Plain)],
+)
+def test_recover_4_what_the_class_takes_care_of_goes_on(serve, isolation, first, then):
+    run(serve, application(first, first), isolation)
+    assert run(serve, application(then, then), isolation).dead_letters == {}
+
+
+def test_recover_4_old_states_can_be_accepted(serve):
+    run(serve, application())
+    run(serve, application(state=Longer), accept_old_states=True)

@@ -1,0 +1,209 @@
+"""Stored states and accumulators that the application would build otherwise today.
+
+A class that has gained an attribute makes states without it unusable: each message that asks for it
+would become a dead letter, and leave its entity half changed. So before anything is processed, a
+stored object of each state partition and window step is compared with a fresh one. The fresh one
+has been stored and read back too: what the class leaves out, or fills in, on this way
+(``__getstate__``, ``__setstate__``, the application's own codec) is no difference.
+
+Only what is certain counts. A stored object may have further attributes, and an attribute that was
+a number may be a text now: the application itself may have set it. But it must have all that a
+fresh one has, and where a fresh one has a list, a dict or another container that is changed in
+place, the stored one must have such a container, or `None`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wallaroo.copying import Copies, copies_by
+from wallaroo.operations import Windowed
+from wallaroo.topology import Application, Step
+from wallaroo.transport.checkpoint import CheckpointError
+
+_CONTAINERS = {list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict}
+_PLAIN = {*_CONTAINERS, bool, int, float, complex, str, bytes, tuple, frozenset}
+_LONGEST = 40  # characters of a default that is shown
+
+
+@dataclass(frozen=True)
+class Place:
+    """A state partition, or a window step.
+
+    Args:
+        name: of the state partition, or of the aggregation.
+        windows: it is a window step.
+    """
+
+    name: str
+    windows: bool = False
+
+    def __str__(self) -> str:
+        return f"{'windows of' if self.windows else 'state partition'} {self.name!r}"
+
+
+class FreshStates:
+    """What an application would store of its states and accumulators before any message.
+
+    Args:
+        application: the application.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._copies: Copies = copies_by(application.codec)
+        self._make: dict[Place, Callable[[], Any]] = {
+            Place(one.name): one.builder.call for one in application.partitions
+        }
+        for node in application.nodes:
+            if isinstance(node, Step) and isinstance(node.operation, Windowed):
+                aggregation = node.operation.aggregation
+                self._make[Place(aggregation.name, True)] = aggregation.initial_accumulator
+
+    def difference(self, place: Place, stored: bytes) -> Difference | None:
+        """Return how a stored object differs from a fresh one; `None`: it does not.
+
+        Also if one of the two cannot be made: code that raises is met where it is run for good.
+        """
+        with contextlib.suppress(Exception):
+            read = self._copies.loads(stored)
+            return self.difference_of(place, read)
+        return None
+
+    def difference_of(self, place: Place, read: Any) -> Difference | None:
+        """Return how an object that was read back differs from a fresh one, as `difference`."""
+        with contextlib.suppress(Exception):
+            made = self._make[place]()
+            fresh = self._copies.loads(self._copies.dumps(made))
+            found = Difference(place, fresh, *_compared(fresh, read, replaced=place.windows))
+            return found if found.lacks or found.changed else None
+        return None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a stored object differs from a fresh one.
+
+    Args:
+        place: where it is.
+        fresh: the fresh one.
+        lacks: attributes that it lacks.
+        changed: attributes of another type: the name, the type it has, the type of the fresh one.
+            Without a name: the object itself.
+    """
+
+    place: Place
+    fresh: Any
+    lacks: Sequence[str]
+    changed: Sequence[tuple[str, str, str]]
+
+    def __str__(self) -> str:
+        facts = []
+        if self.lacks:
+            facts.append(f"has no {', '.join(map(repr, self.lacks))}")
+        for name, was, now in self.changed:
+            facts.append(f"{f'has as {name!r}' if name else 'is'} a {was}, which is a {now} today")
+        return f"{self.place}, class {_class_of(self.fresh)}: what is stored {', '.join(facts)}"
+
+    @property
+    def remedy(self) -> str:
+        """The line of code that fills in what is missing; empty: there is none."""
+        kind = type(self.fresh)
+        if not self.lacks or kind in _PLAIN:
+            return ""
+        fills = [
+            f"self.{name} = {_default(getattr(self.fresh, name, None))}; " for name in self.lacks
+        ]
+        rest = "self.__dict__.update(state)"
+        if not hasattr(self.fresh, "__dict__"):
+            rest = "[setattr(self, *one) for one in state[1].items()]"
+        return (
+            f"in class {kind.__qualname__}, def __setstate__(self, state): {''.join(fills)}{rest}"
+        )
+
+
+def refuse_old_states(directory: Path, found: Sequence[Difference]) -> None:
+    """Refuse a checkpoint, if something differs.
+
+    Args:
+        directory: the checkpoint.
+        found: what differs.
+
+    Raises:
+        CheckpointError: something does.
+    """
+    if not found:
+        return
+    facts = ". ".join(map(str, found))
+    remedies = [one.remedy for one in found if one.remedy]
+    write = f"Write {'; '.join(remedies)}; or change" if remedies else "Change"
+    raise CheckpointError(
+        f"the checkpoint {directory} holds what other code has made: {facts}. {write} "
+        f"the states with wallaroo checkpoint {directory} --migrate MODULE:FUNCTION, or take them "
+        "as they are with --accept-old-states. Nothing was processed"
+    )
+
+
+def _compared(
+    fresh: Any, stored: Any, *, replaced: bool
+) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Return the attributes that `stored` lacks, and those of another type.
+
+    Args:
+        fresh: a fresh object.
+        stored: the stored one.
+        replaced: the application may put an object of another class in its place.
+    """
+    pair = type(fresh), type(stored)
+    if fresh is None or stored is None or (replaced and pair[0] is not pair[1]):
+        return [], []
+    if pair[0] is not pair[1] and any(one in _PLAIN for one in pair):
+        return [], [("", *[one.__qualname__ for one in reversed(pair)])]
+    lacks, changed = [], []
+    for name in _attributes(fresh):
+        if not hasattr(stored, name):
+            lacks.append(name)
+        elif was := _other_type(getattr(fresh, name), getattr(stored, name)):
+            changed.append((name, was, type(getattr(fresh, name)).__qualname__))
+    return lacks, changed
+
+
+def _other_type(fresh: Any, stored: Any) -> str:
+    """Return the type of a value that cannot stand for a fresh container; else nothing."""
+    wanted, there = type(fresh), type(stored)
+    fits = issubclass(there, wanted) or (wanted, there) == (list, tuple)
+    certain = wanted in _CONTAINERS and there in _PLAIN
+    return there.__qualname__ if certain and not fits else ""
+
+
+def _attributes(value: Any) -> Iterator[str]:
+    """Yield the names of the attributes that an object has itself: in its dict, or in slots."""
+    yield from getattr(value, "__dict__", ())
+    for one in type(value).__mro__:
+        slots = one.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name.startswith("__") and not name.endswith("__"):
+                name = f"_{one.__name__.lstrip('_')}{name}"  # noqa: PLW2901 - as Python names it
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                yield name
+
+
+def _class_of(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else _qualified(kind)
+
+
+def _qualified(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _default(value: Any) -> str:
+    """Return a value as it is written in code, where that is short and certain."""
+    text = repr(value) if type(value) in {*_PLAIN, type(None)} else ""
+    if type(value) in _CONTAINERS - {list, dict, set, bytearray}:
+        text = ""
+    return text if 0 < len(text) <= _LONGEST else "..."
