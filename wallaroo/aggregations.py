@@ -22,6 +22,8 @@ from typing import Any, Generic, TypeVar
 
 from wallaroo.checks import (
     Call,
+    checked_at,
+    declared_name,
     method_of,
     name_given_by,
     stateless_instance,
@@ -82,6 +84,13 @@ def aggregation_of(component: object) -> AggregationRecord:
         instance = stateless_instance(component, _WHAT, "initial_accumulator", "update", "output")
     else:
         instance = component
+    name = declared_name(instance)
+    if name is None:
+        return _checked(component, instance)
+    return checked_at(f"aggregation {name!r}", lambda one: _checked(one, instance), component)
+
+
+def _checked(component: Any, instance: Any) -> AggregationRecord:
     for method, parameters in (("initial_accumulator", 0), ("update", 2)):
         method_of(instance, _WHAT, method, parameters)
     if hasattr(instance, "combine"):

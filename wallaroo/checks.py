@@ -114,14 +114,24 @@ def answer_of(component: Any, method: str) -> Any:
         ) from error
 
 
-def method_of(component: object, what: str, method: str, parameters: int) -> Call:
-    """Return the component's method of that name, which takes `parameters` arguments."""
+def method_of(
+    component: object, what: str, method: str, parameters: int, *, own_state: bool = False
+) -> Call:
+    """Return the component's method of that name, which takes `parameters` arguments.
+
+    Args:
+        component: what has the method.
+        what: what it should be, for errors: ``a decoder``.
+        method: the method's name.
+        parameters: how many arguments it takes.
+        own_state: it is a state computation that says its state, and returns its output alone.
+    """
     call = getattr(component, method, None)
     if not callable(call):
         raise WallarooParameterError(
             f"{name_of(component)} is not {what}: it has no method {method}"
         )
-    refuse_unlike_a_call(call, f"{name_of(component)}.{method}", what, method)
+    refuse_unlike_a_call(call, f"{name_of(component)}.{method}", what, method, own_state=own_state)
     if not takes(call, parameters):
         names = _ARGUMENTS.get((method, parameters)) or _NUMBERS[parameters]
         raise WallarooParameterError(
@@ -131,13 +141,20 @@ def method_of(component: object, what: str, method: str, parameters: int) -> Cal
     return call  # type: ignore[no-any-return]
 
 
-def refuse_unlike_a_call(call: Call, called: str, what: str, method: str) -> None:
-    """Refuse async functions and generators: calling them does not run their code."""
+def refuse_unlike_a_call(
+    call: Call, called: str, what: str, method: str, *, own_state: bool = False
+) -> None:
+    """Refuse async functions and generators: calling them does not run their code.
+
+    A generator function may stand where an iterable of messages is the result (compute-2, key-3).
+    """
     if inspect.iscoroutinefunction(call) or inspect.isasyncgenfunction(call):
         raise WallarooParameterError(f"{called} is async, so that a call runs nothing. Write: def")
-    if inspect.isgeneratorfunction(call) and (what, method) != ("a computation", "compute_multi"):
-        if what == "a computation":
-            hint = "compute_multi, or @wallaroo.computation_multi, for several messages"
+    alone = what == "a computation" or own_state  # the output without a flag
+    if inspect.isgeneratorfunction(call) and not (alone and method == "compute_multi"):
+        if alone:
+            kind = "state_computation" if own_state else "computation"
+            hint = f"compute_multi, or @wallaroo.{kind}_multi, for several messages"
         elif method == "compute_multi":
             hint = "return ([MESSAGE, …], CHANGED)"
         else:

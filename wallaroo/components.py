@@ -184,8 +184,9 @@ def state_computation_of(component: object) -> StateComputation:
             f"state computation whose {method} takes (data, state). "
             f"Write: .to({name_of(component)})"
         )
-    call = method_of(component, what, method, 2)
-    return StateComputation(component, name, call, multi, pair=own_state_of(component) is None)
+    own_state = own_state_of(component) is not None
+    call = method_of(component, what, method, 2, own_state=own_state)
+    return StateComputation(component, name, call, multi, pair=not own_state)
 
 
 @dataclass(frozen=True)

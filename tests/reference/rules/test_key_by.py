@@ -128,3 +128,34 @@ def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, letters):
     result = isolated(built(events().to(careful).done()), LOG)
     assert result.entities == {"careful": {(): ["ann", "al"]}}
     assert letters(result) == [((1,), "careful", None, (), "raised")]
+
+
+@wallaroo.state_computation_multi(name="gather", state=list)
+def gathers(event, state):
+    for letter in event[0]:
+        state.append(letter)
+        yield "".join(state)
+
+
+def test_key_3_a_generator_function_is_consumed_inside_the_call(run):
+    seen = []
+
+    @wallaroo.computation(name="next")
+    def next_step(text):
+        seen.append(text)
+        return text
+
+    result = run(built(events().to(gathers).to(next_step).done()), LOG)
+    assert seen == ["a", "an", "ann", "annb", "annbo", "annbob", "annboba", "annbobal"]
+    assert list(result.entities["gather"].values()) == [list("annbobal")]
+
+
+def test_key_3_a_generator_function_for_one_message_is_refused_in_the_words_of_pipelines():
+    @wallaroo.state_computation(name="gather", state=list)
+    def gather(event, state):
+        yield event
+
+    with pytest.raises(wallaroo.WallarooParameterError) as error:
+        events().to(gather)
+    assert "Write: compute_multi, or @wallaroo.state_computation_multi" in str(error.value)
+    assert "CHANGED" not in str(error.value)
