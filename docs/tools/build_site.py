@@ -7,6 +7,7 @@ with ``--plain``.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -29,6 +30,11 @@ def main() -> int:
     except (SiteError, BrowserPartsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    index = (arguments.directory / "index.html").resolve()
+    print(f"the site is at {index.as_uri()}")
+    if not arguments.plain:
+        directory = shlex.quote(str(arguments.directory))
+        print(f"its examples run if a server shows it: python3 -m http.server -d {directory}")
     return 0
 
 

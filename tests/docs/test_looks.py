@@ -109,6 +109,23 @@ def test_what_cannot_be_read_is_told(planted, told, address, browser):
     browser.wait(lambda: told in str(browser.script(WRONG)), f"{planted} is not noticed")
 
 
+# Blocks of code whose lines are cut off, and heads of tables that have no words.
+CUT = """
+const cut = Array.from(document.querySelectorAll(".md-content pre > code"))
+  .filter(code => code.scrollWidth > code.clientWidth + 1);
+const empty = Array.from(document.querySelectorAll(".md-content thead"))
+  .filter(head => !head.innerText.trim() && head.getClientRects().length);
+return cut.concat(empty).map(node => node.textContent.slice(0, 60));
+"""
+
+
+@pytest.mark.parametrize("page", ["spec/windows", "load-testing", "spark", "coming-from"])
+def test_drawings_and_tables_keep_inside_their_borders(page, address, browser):
+    browser.looks(width=1300, height=900)
+    browser.open(f"{address}/{page}.html")
+    assert browser.script(CUT) == []
+
+
 def test_an_open_example_and_the_playground_fit_a_narrow_screen(address, browser):
     browser.looks(width=390, height=900)
     browser.open(f"{address}/spec/state.html")

@@ -2,6 +2,11 @@
 
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from wallaroo_docs.links import broken_links
@@ -94,3 +99,16 @@ def test_a_site_with_a_broken_link_is_not_built(tmp_path, link):
     (tmp_path / "mkdocs.yml").write_text("site_name: x\nuse_directory_urls: false\n")
     with pytest.raises(SiteError, match="nothing"):
         pages(tmp_path)
+
+
+def test_the_command_says_where_the_site_is(tmp_path):
+    tool = Path(__file__).parents[2] / "docs" / "tools" / "build_site.py"
+    done = subprocess.run(
+        [sys.executable, tool, "--plain", tmp_path / "the site"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    [address] = re.findall(r"^the site is at (file://\S+)$", done.stdout, re.MULTILINE)
+    assert Path(url2pathname(urlsplit(address).path)) == tmp_path / "the site" / "index.html"
+    assert (tmp_path / "the site" / "index.html").exists()

@@ -115,7 +115,7 @@ def _add_api(directory: Path) -> None:
 
 def beginnings() -> list[dict[str, str]]:
     """Return the applications that the playground offers; other tests run them."""
-    [votes] = re.findall(r"```python\n(.*?)```", _text("README.md"), re.DOTALL)
+    [_, votes] = re.findall(r"```python\n(.*?)```", _text("README.md"), re.DOTALL)
     [shout] = [run for run in page_examples(ROOT / "docs" / "tutorial.md") if run.name == "shout"]
     shop = re.findall(r'title="shop.py"\n(.*?)```', _text("docs/tutorial.md"), re.DOTALL)
     windows = files_of("windows", "windows")[Path("windows.py")]

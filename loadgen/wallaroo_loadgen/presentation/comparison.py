@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import log
 
 import numpy as np
 from rich.console import Console
@@ -47,6 +48,7 @@ _STYLES = {Verdict.NOT_WORSE: "good", Verdict.WORSE: "bad", Verdict.INCONCLUSIVE
 
 _GREY = "#6b7280"
 _MOST_LETTERS = 120  # of file names that fit along an axis
+_RATIOS_AT_AN_AXIS = 14  # at most, or they would cover each other
 _RATIOS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2]
 _RATIOS += [2.5, 3, 4, 5, 7, 10, 20, 50, 100]
 
@@ -201,9 +203,18 @@ def ratios(comparison: Comparison, *, seed: int) -> Figure:
                 )
     used = [height for line in lines for height in line.y if height is not None]
     bottom, top = min(1.0, *used) / 1.1, max(1.0, *used) * 1.1
-    ticks: Ticks = [(ratio, f"{ratio:g}") for ratio in _RATIOS if bottom <= ratio <= top]
-    axis = Axis("ratio", bottom, top, log=True, ticks=ticks)
+    axis = Axis("ratio", bottom, top, log=True, ticks=ratio_ticks(bottom, top))
     return Figure("Ratio to the baseline", figure.x, axis, lines)
+
+
+def ratio_ticks(bottom: float, top: float) -> Ticks:
+    """Return the ratios that are written at an axis, of which none covers another."""
+    least = log(top / bottom) / _RATIOS_AT_AN_AXIS
+    kept: list[float] = []
+    for ratio in sorted(_RATIOS, key=lambda ratio: abs(log(ratio))):  # from 1 outwards
+        if bottom <= ratio <= top and all(abs(log(ratio / one)) >= least for one in kept):
+            kept.append(ratio)
+    return [(ratio, f"{ratio:g}") for ratio in sorted(kept)]
 
 
 def course(series: Series) -> Figure:
