@@ -83,6 +83,11 @@ class Findings:
         """Failing cases that no failure explains; not all of them."""
         self.failures: list[Failure] = []
 
+    def add_refused_relation(self, relation: str, why: str) -> None:
+        """Note that a case, or its variant for a relation, is beyond the engine."""
+        self.beyond[relation] += 1
+        self.why_beyond.setdefault(relation, why)
+
     def add_beyond(self, meaning: Meaning, why: str, *, refused: bool) -> None:
         """Note a case that the engine is not given, and why not."""
         if refused and len(self.refused) < _MOST_REFUSED:

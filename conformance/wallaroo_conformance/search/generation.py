@@ -126,8 +126,7 @@ class Generation:
         """
         size = min(self._most, count)
         seed = self._seed_of(next(self._added))
-        timed = () if self.spare_timed else generate(size, seed, "any", timed=True)
-        return [*generate(size, seed, "any"), *timed]
+        return [*generate(size, seed, "any"), *generate(size, seed, "any", timed=True)]
 
     def _cases_of(self, stage: str) -> Iterable[ConformanceCase]:
         """Return the cases of a stage that is the same in every search."""

@@ -106,17 +106,25 @@ class Judge:
     ) -> list[ConformanceCase]:
         """Return the cases with a variant for one of the relations, which are given by their ids.
 
+        Where the engine cannot run a case or its variant, that is noted for the relation.
+
         Args:
             cases: the cases.
             relations: the relations' ids.
         """
         rng = random.Random(0)  # noqa: S311 - no secret
-        return [
-            meaning.case
-            for meaning in self.oracle.ask([self.adapted(case) for case in cases])
-            if self.beyond(meaning) is None
-            and any(one.relation.id in relations for one in self._variants(meaning, rng))
-        ]
+        wanted = [relation for relation in RELATIONS if relation.id in relations]
+        offering: list[ConformanceCase] = []
+        for meaning in self.oracle.ask([self.adapted(case) for case in cases]):
+            offered = [one for relation in wanted if (one := relation.variant(meaning, rng))]
+            beyond = self.beyond(meaning)
+            if beyond is None and any(map(self._may_vary, offered)):
+                offering.append(meaning.case)
+                continue
+            for variant in offered:
+                why = beyond or self.runner.beyond(variant.case)
+                self.findings.add_refused_relation(variant.relation.id, why or "")
+        return offering
 
     def _pairs(
         self, meanings: Sequence[Meaning], rng: random.Random
