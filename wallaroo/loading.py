@@ -164,9 +164,8 @@ def set_up(
             f"{shown} has no application_setup(args); an application is a module that has one, "
             f"and it returns ApplicationBuilder(…)….build(){hint}"
         )
-    injected = _placeholders(args) if placeholders else iter([()])
-    reported: ApplicationLoadError | None = None
-    for extra in injected:
+    errors: list[ApplicationLoadError] = []
+    for extra in _tried(args, errors) if placeholders else [()]:
         try:
             with _user_code(shown, loaded.directory):
                 return _checked(shown, setup([*args, *extra]))
@@ -174,10 +173,13 @@ def set_up(
             # An application that gets one address and unpacks two raises one of these.
             if not isinstance(error.__cause__, (IndexError, ValueError)):
                 raise
-            # An error about something else says more than the error about the number of addresses.
-            if reported is None or (_is_about_number(reported) and not _is_about_number(error)):
-                reported = error
-    assert reported is not None
+            errors.append(error)
+    # An error about something else says more than the error about the number of addresses.
+    reported = next((error for error in errors if not _is_about_number(error)), errors[0])
+    if _wants_names(reported) and _has_option(args, ADDRESS_OPTIONS[0]):
+        raise ApplicationLoadError(
+            f"{reported}. If it wants a name with each address, write: --in NAME@HOST:PORT"
+        ) from reported.__cause__
     raise reported
 
 
@@ -213,20 +215,42 @@ def _make_importable(directory: Path) -> None:
         sys.path.append(str(directory))
 
 
-def _placeholders(args: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield arguments to try: 1, 2, … addresses for each missing option, the fewest first."""
+def _tried(
+    args: Sequence[str], errors: Sequence[ApplicationLoadError]
+) -> Iterator[tuple[str, ...]]:
+    """Yield arguments to try; at last with names, if the `errors` so far look like it."""
+    yield from _placeholders(args)
+    if any(map(_wants_names, errors)) and not _has_option(args, ADDRESS_OPTIONS[0]):
+        yield from _placeholders(args, names=True)
+
+
+def _placeholders(args: Sequence[str], *, names: bool = False) -> Iterator[tuple[str, ...]]:
+    """Yield arguments to try: 1, 2, … addresses for each missing option, the fewest first.
+
+    Args:
+        args: what the user wrote.
+        names: the addresses of sources have names, ``NAME@HOST:PORT``.
+    """
     missing = [options[0] for options in ADDRESS_OPTIONS if not _has_option(args, options)]
     counts = itertools.product(range(1, _MOST_PLACEHOLDERS + 1), repeat=len(missing))
     for numbers in sorted(counts, key=lambda numbers: (sum(numbers), numbers)):
         extra: list[str] = []
         for option, number in zip(missing, numbers, strict=True):
-            extra += (option, ",".join([_PLACEHOLDER] * number))
+            addresses = [_PLACEHOLDER] * number
+            if names and option == ADDRESS_OPTIONS[0][0]:
+                addresses = [f"in{index}@{one}" for index, one in enumerate(addresses, 1)]
+            extra += (option, ",".join(addresses))
         yield tuple(extra)
 
 
 def _is_about_number(error: ApplicationLoadError) -> bool:
     cause = error.__cause__
     return isinstance(cause, IndexError) or "to unpack" in str(cause)
+
+
+def _wants_names(error: ApplicationLoadError) -> bool:
+    """Whether the application may have unpacked (host, port) as (name, host, port)."""
+    return "(expected 3, got 2)" in str(error.__cause__)
 
 
 def _has_option(args: Sequence[str], options: tuple[str, ...]) -> bool:
@@ -302,7 +326,14 @@ def _other_file(name: str) -> str | None:
 
 def _load_error(shown: str, directory: Path | None, error: Exception) -> ApplicationLoadError:
     where = _where(error, directory) or shown
-    return ApplicationLoadError(f"cannot load {shown}: {where}: {_described(error)}")
+    name = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    described = _described(error)
+    if name.startswith("wallaroo."):
+        described = (
+            f"there is no {name} here: connectors and other experimental parts were not taken "
+            'over. docs/migrating.md, "Which versions", lists what is there'
+        )
+    return ApplicationLoadError(f"cannot load {shown}: {where}: {described}")
 
 
 def _where(error: BaseException, directory: Path | None) -> str | None:

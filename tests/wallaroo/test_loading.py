@@ -159,6 +159,28 @@ def test_placeholders_are_as_many_as_the_application_unpacks(tmp_path, inputs, o
     assert application.sources["copy"].config.address == "127.0.0.1:0"
 
 
+NAMED = APPLICATION.replace(
+    "    host, port =",
+    "    (one, _, _), (two, _, _) = wallaroo.tcp_parse_input_addrs(args)\n"
+    "    assert {one, two} == {'in1', 'in2'}\n"
+    "    args = ['--in', '127.0.0.1:0', *args[2:]]\n"
+    "    host, port =",
+)
+
+
+def test_placeholders_have_names_where_the_application_wants_them(tmp_path):
+    application = load_application(str(write(tmp_path / "named.py", NAMED)), placeholders=True)
+    assert application.sources["copy"].config.address == "127.0.0.1:0"
+
+
+@pytest.mark.parametrize("placeholders", [False, True])
+def test_an_address_without_the_name_that_is_wanted_is_said(tmp_path, placeholders):
+    path = str(write(tmp_path / "unnamed.py", NAMED))
+    given = ["--in", "127.0.0.1:7010,127.0.0.1:7011", "--out", "127.0.0.1:7002"]
+    with pytest.raises(ApplicationLoadError, match=r"write: --in NAME@HOST:PORT$"):
+        load_application(path, given, placeholders=placeholders)
+
+
 def test_placeholders_leave_given_addresses_alone(tmp_path):
     path = str(write(tmp_path / "given.py"))
     application = load_application(path, ["-i", "127.0.0.1:7010"], placeholders=True)
@@ -184,6 +206,7 @@ def test_without_placeholders_the_missing_option_is_named(tmp_path):
         (setup_returning("1 / 0"), "line 3, in application_setup: ZeroDivisionError: division"),
         ("x = 1\n1 / 0", "broken.py, line 2: ZeroDivisionError"),
         ("x = = 1", "broken.py, line 1: SyntaxError: invalid syntax"),
+        ("import wallaroo.experimental", "there is no wallaroo.experimental here: connectors"),
         ("import no_such_module_anywhere", "line 1: ModuleNotFoundError: No module named"),
         ("import sys\nsys.exit('no')", "line 2: it ended with exit code 'no'"),
         ("class E(Exception):\n def __str__(s): 1/0\nraise E", "E: (its text cannot be shown)"),
