@@ -89,8 +89,8 @@ class Recording:
         if not directory.is_new:
             directory.identify(engine, application, partitions, recording=True)
         if not goes_on:
-            segments, _ = read(self.input_log)
-            if segments and segments[-1].next:
+            files, _ = read(self.input_log)
+            if files and files[-1].next:
                 raise CheckpointError(
                     f"{directory.directory} holds a recording already. Take another directory for "
                     "this run"
@@ -120,7 +120,7 @@ class RecordedLog:
         try:
             trust(directory)
             self.identity = read_identity(directory / IDENTITY)
-            self._segments, torn = read(directory / INPUT)
+            self._files, torn = read(directory / INPUT)
         except FileNotFoundError as error:
             raise UsageError(
                 f"{directory} holds neither a recording nor a checkpoint: there is no "
@@ -128,16 +128,16 @@ class RecordedLog:
             ) from None
         except OSError as error:
             raise InputLogError(f"{error.filename} cannot be read: {error.strerror}") from error
-        if not self._segments:
+        if not self._files:
             raise WallarooError(f"{directory} holds no input log: {INPUT} has no files")
-        if first := self._segments[0].first:
+        if first := self._files[0].first:
             raise WallarooError(
                 f"the input log in {directory} begins at record {first:,}: those before it were "
                 "deleted when a checkpoint had their effect. Record a run from its beginning with: "
                 "wallaroo run … --record DIR"
             )
-        self.following = self._segments[-1].next
-        self.torn = None if torn is None else f"{self._segments[-1].path}: {torn}"
+        self.following = self._files[-1].next
+        self.torn = None if torn is None else f"{self._files[-1].path}: {torn}"
 
     def runs(self, until: int) -> Iterator[Run]:
         """Yield the records before number `until`, one run for each block.
@@ -145,8 +145,8 @@ class RecordedLog:
         Raises:
             InputLogError: a file was changed meanwhile.
         """
-        for segment in self._segments:
+        for file in self._files:
             try:
-                yield from segment.runs(0, until)
+                yield from file.runs(0, until)
             except (OSError, DamagedBlockError) as error:
-                raise InputLogError(f"the input log's file {segment.path}: {error}") from error
+                raise InputLogError(f"the input log's file {file.path}: {error}") from error

@@ -75,16 +75,16 @@ def look_at_log(directory: Path) -> LogPart:
         InputLogError: it is damaged.
     """
     try:
-        segments, torn = read(directory)
+        files, torn = read(directory)
     except OSError as error:
         raise InputLogError(
             f"the input log {directory} cannot be read: {error.strerror}"
         ) from error
-    if not segments:
+    if not files:
         return LogPart(0, 0, 0, None)
-    size = sum([segment.size for segment in segments])
-    said = None if torn is None else f"{segments[-1].path}: {torn}"
-    return LogPart(segments[0].first, segments[-1].next, size, said)
+    size = sum([file.size for file in files])
+    said = None if torn is None else f"{files[-1].path}: {torn}"
+    return LogPart(files[0].first, files[-1].next, size, said)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_nothing_appended_is_nothing(log):
 
 
 @pytest.mark.parametrize("file_bytes", [1, 100, 3000])
-def test_any_range_reads_back_across_segments(tmp_path, file_bytes):
+def test_any_range_reads_back_across_files(tmp_path, file_bytes):
     chance = random.Random(7)
     log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=file_bytes)
     expected = []
@@ -125,7 +125,7 @@ def test_a_batch_ends_by_bytes_or_by_records(log):
     assert log.end_within(10, max_bytes=1) == 10
 
 
-def test_dropping_frees_whole_segments_and_the_numbers_go_on(tmp_path):
+def test_dropping_frees_whole_files_and_the_numbers_go_on(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=4000, file_bytes=1000)
     while not log.full:
         log.append("a", [bytes(100)])
