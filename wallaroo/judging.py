@@ -2,8 +2,8 @@
 
 Whoever catches the error makes the dead letter. All engines that conformance judges decide by this:
 the compiled path, Spark's workers and adapters (`wallaroo_conformance.adapting`). What a result may
-be the interpreter decides by itself; it has the words from here, and the check of keys, which are the
-language's own ([why](../docs/decisions/two-interpreters.md)).
+be the interpreter decides by itself; it has the words from here, and the check of keys, which are
+the language's own ([why](../docs/decisions/two-interpreters.md)).
 """
 
 from __future__ import annotations
