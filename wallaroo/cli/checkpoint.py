@@ -15,7 +15,7 @@ from wallaroo.cli.main import Subparsers
 from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
-from wallaroo.loading import load_module
+from wallaroo.loading import load_application, load_module, set_up
 from wallaroo.transport.checkpoint import (
     IDENTITY,
     INPUT,
@@ -26,7 +26,8 @@ from wallaroo.transport.checkpoint import (
     refuse_file,
     trust,
 )
-from wallaroo.transport.stored import LogPart, StoredCheckpoint, look_at_log
+from wallaroo.transport.old_states import FreshStates
+from wallaroo.transport.stored import LogPart, Migration, StoredCheckpoint, look_at_log
 
 _EXAMPLES = f"""\
 {KEY_HELP}
@@ -37,7 +38,8 @@ examples:
   wallaroo checkpoint DIR --entities               a JSON object for each state entity
   wallaroo checkpoint DIR --entities counts Ann    one of them
   wallaroo checkpoint DIR --verify                 read everything
-  wallaroo checkpoint DIR --migrate new.py:change  write DIR.migrated with changed states
+  wallaroo checkpoint DIR --migrate new.py:change --app totals.py
+                                                   write DIR.migrated with changed states
 """
 
 
@@ -49,7 +51,7 @@ def register(subparsers: Subparsers) -> None:
         description="Tell what run a checkpoint belongs to and what it holds, print its state "
         "entities, or read all of it.",
         usage="wallaroo checkpoint DIR [--entities [PARTITION [KEY]] | --verify | "
-        "--migrate MODULE:FUNCTION]",
+        "--migrate MODULE:FUNCTION [--app APP]]",
         epilog=_EXAMPLES,
     )
     parser.add_argument(
@@ -70,6 +72,11 @@ def register(subparsers: Subparsers) -> None:
         metavar="MODULE:FUNCTION",
         help="write a new checkpoint with the states that FUNCTION(partition, key, state) returns",
     )
+    parser.add_argument(
+        "--app",
+        metavar="APP",
+        help="with --migrate: the application, whose classes FUNCTION gets and must return",
+    )
     parser.set_defaults(run=checkpoint)
 
 
@@ -86,13 +93,15 @@ def checkpoint(options: argparse.Namespace) -> int:
         identity = read_identity(directory / IDENTITY)
     except FileNotFoundError:
         raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+    if options.app is not None and options.migrate is None:
+        raise UsageError("--app goes with --migrate: it names the application of the states")
     if identity.recording:
         return _recording(directory, identity, options)
     stored = _stored(directory, identity)
     if options.entities is not None:
         return _entities(directory, stored, options.entities)
     if options.migrate is not None:
-        return _migrate(directory, stored, options.migrate)
+        return _migrate(directory, stored, options.migrate, options.app)
     log = look_at_log(directory / INPUT)
     if options.verify:
         return _verify(directory, stored, log)
@@ -195,16 +204,24 @@ def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
     return 0
 
 
-def _migrate(directory: Path, stored: StoredCheckpoint, named: str) -> int:
+def _migrate(directory: Path, stored: StoredCheckpoint, named: str, app: str | None) -> int:
     module_name, colon, name = named.rpartition(":")
     if not colon or not module_name:
         raise UsageError(f"--migrate takes MODULE:FUNCTION or FILE.py:FUNCTION, not {named!r}")
-    change = getattr(load_module(module_name).module, name, None)
+    fresh = None if app is None else FreshStates(load_application(app, placeholders=True))
+    loaded = load_module(module_name)
+    if fresh is None and hasattr(loaded.module, "application_setup"):
+        fresh = FreshStates(set_up(loaded, placeholders=True))
+    change = getattr(loaded.module, name, None)
     if not callable(change):
         raise UsageError(f"{module_name} has no function {name!r}")
     target = directory.with_name(directory.name + ".migrated")
-    count = stored.migrate(target, change)
-    print(f"{count:,} states; the new checkpoint is {target}, and {directory} is as it was")
+    migration = Migration(change, fresh)
+    count = stored.migrate(target, migration)
+    print(
+        f"{count:,} states, {migration.changed:,} of them changed; the new checkpoint is {target}, "
+        f"and {directory} is as it was"
+    )
     return 0
 
 

@@ -28,6 +28,7 @@ from wallaroo.transport.checkpoint import CheckpointError
 
 _CONTAINERS = {list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict}
 _PLAIN = {*_CONTAINERS, bool, int, float, complex, str, bytes, tuple, frozenset}
+_HOOKS = ("__getattr__", "__getstate__", "__reduce__", "__reduce_ex__", "__setstate__")
 _LONGEST = 40  # characters of a default that is shown
 
 
@@ -64,6 +65,29 @@ class FreshStates:
                 aggregation = node.operation.aggregation
                 self._make[Place(aggregation.name, True)] = aggregation.initial_accumulator
 
+    def described(self) -> dict[str, Any]:
+        """Return what fresh objects look like, as JSON, by their places.
+
+        Where this is what it was when a checkpoint was written, nothing in it needs to be read.
+        """
+        return {str(place): _described(make) for place, make in self._make.items()}
+
+    def refusal(self, place: Place, stored: bytes) -> str:
+        """Return why this cannot stand for a state that the application builds; empty: it can.
+
+        Raises:
+            Exception: it cannot be read.
+        """
+        read = self._copies.loads(stored)
+        try:
+            fresh = self._copies.loads(self._copies.dumps(self._make[place]()))
+        except Exception:  # noqa: BLE001 - user code: it is met, and named, where it is run for good
+            return ""
+        if type(read) is not type(fresh):
+            return f"is a {_class_of(read)}, and the application builds a {_class_of(fresh)}"
+        found = self.difference(place, stored)
+        return "" if found is None else found.facts
+
     def difference(self, place: Place, stored: bytes) -> Difference | None:
         """Return how a stored object differs from a fresh one; `None`: it does not.
 
@@ -71,12 +95,6 @@ class FreshStates:
         """
         with contextlib.suppress(Exception):
             read = self._copies.loads(stored)
-            return self.difference_of(place, read)
-        return None
-
-    def difference_of(self, place: Place, read: Any) -> Difference | None:
-        """Return how an object that was read back differs from a fresh one, as `difference`."""
-        with contextlib.suppress(Exception):
             made = self._make[place]()
             fresh = self._copies.loads(self._copies.dumps(made))
             found = Difference(place, fresh, *_compared(fresh, read, replaced=place.windows))
@@ -102,12 +120,15 @@ class Difference:
     changed: Sequence[tuple[str, str, str]]
 
     def __str__(self) -> str:
-        facts = []
-        if self.lacks:
-            facts.append(f"has no {', '.join(map(repr, self.lacks))}")
+        return f"{self.place}, class {_class_of(self.fresh)}: what is stored {self.facts}"
+
+    @property
+    def facts(self) -> str:
+        """What is wrong with the stored one."""
+        facts = [f"has no {', '.join(map(repr, self.lacks))}"] if self.lacks else []
         for name, was, now in self.changed:
             facts.append(f"{f'has as {name!r}' if name else 'is'} a {was}, which is a {now} today")
-        return f"{self.place}, class {_class_of(self.fresh)}: what is stored {', '.join(facts)}"
+        return ", ".join(facts)
 
     @property
     def remedy(self) -> str:
@@ -178,6 +199,18 @@ def _other_type(fresh: Any, stored: Any) -> str:
     fits = issubclass(there, wanted) or (wanted, there) == (list, tuple)
     certain = wanted in _CONTAINERS and there in _PLAIN
     return there.__qualname__ if certain and not fits else ""
+
+
+def _described(make: Callable[[], Any]) -> Any:
+    try:
+        fresh = make()
+        hooks = sorted(
+            {name for one in type(fresh).__mro__ for name in _HOOKS if name in one.__dict__}
+        )
+        attributes = {name: _class_of(getattr(fresh, name)) for name in _attributes(fresh)}
+        return [_class_of(fresh), attributes, hooks]
+    except Exception:  # noqa: BLE001 - user code: it is met, and named, where it is run for good
+        return None
 
 
 def _attributes(value: Any) -> Iterator[str]:

@@ -31,6 +31,7 @@ from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import LOCK, CheckpointDirectory, CheckpointError
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import read
+from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.private import make_private, sync_directory
 
 _PROTOCOL = 5  # of pickle, as both engines store states
@@ -139,12 +140,12 @@ class StoredCheckpoint(Protocol):
             WallarooError: something is damaged.
         """
 
-    def migrate(self, target: Path, change: Change) -> int:
-        """Write a new checkpoint whose states are what `change` makes of these.
+    def migrate(self, target: Path, migration: Migration) -> int:
+        """Write a new checkpoint whose states are what a migration makes of these.
 
         Args:
             target: a directory that does not exist.
-            change: the user's function.
+            migration: makes the new states.
 
         Returns:
             The number of states.
@@ -197,34 +198,60 @@ def copied_beside(directory: Path, target: Path, engine: str) -> Iterator[Path]:
         old.close()
 
 
-def changed(change: Change, partition: str, key: Key, data: bytes, *, coded: bool) -> bytes:
-    """Return what `change` makes of a stored state, as it is stored.
+class Migration:
+    """Makes new states of stored ones by a function of the user's, and checks what it returns.
 
     Args:
-        change: the user's function.
-        partition: the state partition's name.
-        key: the state's key.
-        data: the state.
-        coded: the application's `serialize` has made it: the function takes and returns its bytes.
+        change: the function.
+        fresh: what the application builds today; `None`: it is not known.
 
-    Raises:
-        CheckpointError: it cannot be loaded or pickled, or the function raised.
+    Attributes:
+        changed: number of states that are others now.
     """
-    try:
-        new = change(partition, key, data if coded else state_of(data))
-        if not coded:
-            return pickle.dumps(new, _PROTOCOL)
-        if not isinstance(new, bytes):
+
+    def __init__(self, change: Change, fresh: FreshStates | None = None) -> None:
+        self.changed = 0
+        self._change = change
+        self._fresh = fresh
+
+    def new_state(self, partition: str, key: Key, data: bytes, *, coded: bool) -> bytes:
+        """Return what the function makes of a stored state, as it is stored.
+
+        Args:
+            partition: the state partition's name.
+            key: the state's key.
+            data: the state.
+            coded: the application's `serialize` has made it: the function takes and returns its
+                bytes.
+
+        Raises:
+            CheckpointError: it cannot be loaded or pickled, the function raised, or what it
+                returned is not what the application builds.
+        """
+        try:
+            new = self._made(partition, key, data, coded)
+        except (Exception, SystemExit) as error:
+            unknown = isinstance(error, pickle.PicklingError) and self._fresh is None
+            raise CheckpointError(
+                f"state partition {partition!r}, key {key!r:.80} cannot be migrated: "
+                f"{type(error).__name__}: {error}"
+                + ". Name the application that has the class with --app"
+                * unknown
+            ) from error
+        self.changed += new != data if coded else structure_of(new) != structure_of(data)
+        return new
+
+    def _made(self, partition: str, key: Key, data: bytes, coded: bool) -> bytes:
+        new = self._change(partition, key, data if coded else state_of(data))
+        if coded and not isinstance(new, bytes):
             raise TypeError(
                 "the application has its own serialize, so the new state must be bytes, not "
                 f"{new!r:.80}"
             )
-    except Exception as error:
-        raise CheckpointError(
-            f"state partition {partition!r}, key {key!r:.80} cannot be migrated: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    return new
+        stored: bytes = new if coded else pickle.dumps(new, _PROTOCOL)
+        if self._fresh is not None and (why := self._fresh.refusal(Place(partition), stored)):
+            raise TypeError(f"the function's result {why}")
+        return stored
 
 
 # -- shadows ---------------------------------------------------------------------------------------
@@ -239,9 +266,7 @@ def structure_of(data: bytes) -> Any:
 
 
 def state_of(data: bytes) -> Any:
-    """Return a pickled state as an object of its class; if the class is gone, a shadow of it.
-
-    A shadow of an object with attributes has them.
+    """Return a pickled state as an object of its class; if the class is gone, as a `_Gone`.
 
     Raises:
         Exception: it was not pickled, or a class of the application refuses.
@@ -260,19 +285,49 @@ class _Unpickler(pickle.Unpickler):
 
 
 class _Forgiving(pickle.Unpickler):
-    """Makes the application's objects, and shadows of those whose class is gone."""
+    """Makes the application's objects, and others of those whose class is gone."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a class or function, or a shadow of it if it is not there."""
+        """Return a class or function, or what stands for it if it is not there."""
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError):
-            return _shadow(module, name)
+            return _shadow(module, name, _Gone)
 
 
-def _shadow(module: str, name: str) -> Any:
+def _shadow(module: str, name: str, base: type | None = None) -> Any:
     space = {"__module__": module, "__qualname__": name}
-    return type(name.rpartition(".")[2], (_Shadow,), space)
+    return type(name.rpartition(".")[2], (base or _Shadow,), space)
+
+
+class _Gone:
+    """An object whose class is gone: it has the attributes that were stored, and no others.
+
+    If something else was stored, it is in `__arguments__` (of ``__new__``), `__items__` (of a
+    list's subclass), `__pairs__` (of a dict's subclass), or `__state__` (which is not a dict).
+    """
+
+    def __new__(cls, *arguments: Any, **_: Any) -> _Gone:
+        made = super().__new__(cls)
+        if arguments:
+            made.__dict__["__arguments__"] = arguments
+        return made
+
+    def __setstate__(self, state: Any) -> None:
+        parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)  # with slots
+        if all(part is None or isinstance(part, dict) for part in parts):
+            for part in parts:
+                self.__dict__.update(part or {})
+        else:
+            self.__dict__["__state__"] = state
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "extend":  # pickle asks before the object has attributes of its own
+            return self.__dict__.setdefault("__items__", []).extend
+        raise AttributeError(f"{type(self).__qualname__!r} object has no attribute {name!r}")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.__dict__.setdefault("__pairs__", {})[key] = value
 
 
 class _Shadow:

@@ -15,10 +15,9 @@ from wallaroo.overriding import override
 from wallaroo.trace import Entity, sorted_entities
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
 from wallaroo.transport.stored import (
-    Change,
+    Migration,
     Overview,
     StoredCheckpoint,
-    changed,
     copied_beside,
     structure_of,
 )
@@ -91,13 +90,13 @@ class ReferenceCheckpoint(StoredCheckpoint):
         return ""
 
     @override
-    def migrate(self, target: Path, change: Change) -> int:
+    def migrate(self, target: Path, migration: Migration) -> int:
         with copied_beside(self._directory, target, ENGINE) as copy:
             self.verify()
             with self._open() as store:
                 head, found = _read(store)
             coded = read_identity(self._directory / IDENTITY).coded
-            return _migrate(copy / ENGINE, head, found, partial(changed, change, coded=coded))
+            return _migrate(copy / ENGINE, head, found, partial(migration.new_state, coded=coded))
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Store]:

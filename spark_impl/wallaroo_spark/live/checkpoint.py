@@ -27,6 +27,7 @@ class Checkpoint(CheckpointDirectory):
 
     Attributes:
         partitions: number of partitions.
+        layout: what `begin` writes into the file of that name.
 
     Raises:
         CheckpointError: it cannot be written, others can write it, it is in use, damaged, or
@@ -44,7 +45,7 @@ class Checkpoint(CheckpointDirectory):
         try:
             super().__init__(directory, ENGINE)
             self._spark_part = read_spark_part(self.spark)
-            self._layout = layout_of(application)
+            self.layout = layout_of(application)
             if self.spark.exists() and not any(self.input_log.glob("*.log")):
                 # Refused before an empty log is made: a copy that is restored would mix with it.
                 raise self.half_deleted("it has no input", self.input_log)
@@ -106,7 +107,7 @@ class Checkpoint(CheckpointDirectory):
                 clear_unbegun(self.spark)
             make_private(self.spark)  # the files that Spark makes in it follow the umask
             settle(self.spark, self.spark)
-            write_layout(self.directory / LAYOUT, self._layout)
+            write_layout(self.directory / LAYOUT, self.layout)
         except OSError as error:
             raise self._not_written(error) from error
 

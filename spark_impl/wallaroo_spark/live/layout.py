@@ -1,8 +1,8 @@
 """What the states in a checkpoint are: the file ``layout.json``, for those who look at them.
 
 States are stored by group, and a group is a number in the application's plan. Whoever looks
-at a checkpoint has no application; so each run writes down what the groups hold. A run itself
-does not need it.
+at a checkpoint has no application; so each run writes down what the groups hold. A run itself only
+looks there whether the application has built its states alike then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.old_states import FreshStates
 from wallaroo.transport.private import write_durably
 from wallaroo_spark.worker.plan import Member, plan
 
@@ -32,11 +33,14 @@ class Layout:
         members: of each group, what it holds (`worker.plan.StateGroup.members`).
         expire_after: nanoseconds after which a state partition's entities expire, of those whose
             entities do (key-4).
+        fresh: what states and accumulators looked like before any message, when the run that wrote
+            this began (`wallaroo.transport.old_states.FreshStates.described`).
     """
 
     levels: tuple[int, ...]
     members: tuple[tuple[Member, ...], ...]
     expire_after: Mapping[str, int]
+    fresh: Mapping[str, Any]
 
     @property
     def operators(self) -> int:
@@ -55,6 +59,7 @@ def layout_of(application: Application) -> Layout:
             for partition in application.partitions
             if partition.expire_after is not None
         },
+        FreshStates(application).described(),
     )
 
 
@@ -82,7 +87,7 @@ def read_layout(path: Path) -> Layout:
             raise ValueError("its checksum does not fit")
         layout = json.loads(file["layout"])
         members = tuple(map(tuple, layout["members"]))
-        return Layout(tuple(layout["levels"]), members, layout["expire_after"])
+        return Layout(tuple(layout["levels"]), members, layout["expire_after"], layout["fresh"])
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +13,15 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.old_states import FreshStates, refuse_old_states
 from wallaroo.transport.recording import Recording
 from wallaroo_spark.jvm.pickling import states_of_main
 from wallaroo_spark.jvm.temporary import temporary_parent
 from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
+from wallaroo_spark.live.layout import LAYOUT, read_layout
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.resume import ResumeFile, at_the_end_of, resume_of
+from wallaroo_spark.live.stored import StoredOnSpark
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -86,6 +90,7 @@ def opened(
                 )
             )
         )
+        _refuse_old_states(checkpoint, application, accepted=options.accept_old_states)
         place, kept = checkpoint.input_log, None
         if options.record is not None:
             recording = Recording(
@@ -110,3 +115,27 @@ def opened(
         for source in logged.values():
             source.value()  # refused now, if it cannot be read back
         yield Storage(checkpoint, log, ResumeFile(checkpoint.resume, last), logged)
+
+
+def _refuse_old_states(checkpoint: Checkpoint, application: Application, *, accepted: bool) -> None:
+    """Refuse states, and accumulators, that this application would build otherwise.
+
+    They are in files that only Spark can read. So they are read only if the application builds them
+    otherwise than the run that wrote the layout.
+
+    Raises:
+        CheckpointError: there are some, and the user has not accepted them.
+    """
+    try:
+        before = read_layout(checkpoint.directory / LAYOUT).fresh
+    except CheckpointError:  # it is damaged, or missing: a run died at its start
+        before = {}
+    if before == checkpoint.layout.fresh or StoredOnSpark(checkpoint.directory).position() == 0:
+        return
+    if accepted:  # the next run is to be asked again, so the file goes on saying what was
+        checkpoint.layout = replace(checkpoint.layout, fresh=before)
+        return
+    fresh = FreshStates(application)
+    samples = StoredOnSpark(checkpoint.directory).samples(application, checkpoint.layout)
+    found = [fresh.difference(place, data) for place, data in samples.items()]
+    refuse_old_states(checkpoint.directory, [one for one in found if one is not None])

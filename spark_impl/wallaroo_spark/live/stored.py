@@ -15,10 +15,13 @@ from typing import NamedTuple
 
 from wallaroo.errors import WallarooError
 from wallaroo.keys import decode_key, encoded_partition_number
+from wallaroo.topology import Application
 from wallaroo.trace import Entity, sorted_entities
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
+from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
-from wallaroo.transport.stored import Change, Overview, changed, copied_beside, structure_of
+from wallaroo.transport.stored import Migration, Overview, copied_beside, structure_of
+from wallaroo.windowing.kinds import windowed
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME
@@ -38,6 +41,7 @@ from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
 from wallaroo_spark.worker.states import entity_of
 from wallaroo_spark.worker.stored import Stored, unpacked
+from wallaroo_spark.worker.window_step import accumulators
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -112,7 +116,7 @@ class StoredOnSpark:
             pass
         return ""
 
-    def migrate(self, target: Path, change: Change) -> int:
+    def migrate(self, target: Path, migration: Migration) -> int:
         """See `StoredCheckpoint.migrate`."""
         with copied_beside(self._directory, target, ENGINE) as copy:
             make_private(copy / ENGINE)
@@ -131,8 +135,10 @@ class StoredOnSpark:
                 member, key = entity_of(layout.members[address.group], name)
                 new = blob
                 if isinstance(member, str):
-                    entity, coded = unpacked(blob), identity.coded
-                    state = changed(change, member, decode_key(key), entity.state, coded=coded)
+                    entity = unpacked(blob)
+                    state = migration.new_state(
+                        member, decode_key(key), entity.state, coded=identity.coded
+                    )
                     new = entity._replace(state=state).packed()
                     count += 1
                 holders[address].put(name, new)
@@ -151,6 +157,27 @@ class StoredOnSpark:
                 )
             settle(copy / ENGINE, target / ENGINE)
             return count
+
+    def samples(self, application: Application, layout: Layout) -> dict[Place, bytes]:
+        """Return one stored state of each state partition, and accumulator of each window step.
+
+        Args:
+            application: the one whose checkpoint it is.
+            layout: what its groups hold.
+
+        Raises:
+            WallarooError: Spark cannot read them.
+        """
+        found: dict[Place, bytes] = {}
+        for _, address, stored_as, blob in self._stored():
+            member, name = entity_of(layout.members[address.group], stored_as)
+            if isinstance(member, str):
+                found.setdefault(Place(member), unpacked(blob).state)
+            else:
+                step = windowed(application, member)
+                for frozen in accumulators(application, member, name, blob):
+                    found.setdefault(Place(step.name, True), frozen)
+        return found
 
     def _found(self) -> Iterator[_Found]:
         """Yield the state entities; of those that expire, the ones still there at the last record.

@@ -250,3 +250,22 @@ def open_windows(
             value, shown = None, {"combine raised": type(error).__name__}
         key = decode_key(window.key)
         yield OpenWindow(operation.name, key, window.start, window.end, shown, value)
+
+
+def accumulators(
+    application: Application, index: int, stored_as: bytes, blob: bytes
+) -> Iterator[bytes]:
+    """Yield the accumulators of a key that were pickled, or written by the application's codec.
+
+    Args:
+        application: the application.
+        index: the window step's node.
+        stored_as: the id of one of the step's stored values, without the step's prefix.
+        blob: the value; only those of keys hold windows.
+    """
+    if not stored_as.startswith(KEY):
+        return
+    _, windows = pickle.loads(unpacked(blob).state)  # noqa: S301 - from the owner's directory
+    kind = kind_of(windowed(application, index).windows)
+    for window in kind.open(stored_as[len(KEY) :], windows):
+        yield from [part[0] for part in window.parts if type(part) is tuple]

@@ -17,6 +17,7 @@ from wallaroo_spark.live.serve import Server
 import wallaroo
 from wallaroo.cli.main import main
 from wallaroo.engine import ServeOptions
+from wallaroo.transport.checkpoint import CheckpointError
 
 PATIENCE = 250.0
 
@@ -155,8 +156,12 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys):
         assert (code, f"{file} is damaged: it is missing" in told.err) == (1, True)
         file.write_bytes(content)
 
+    shutil.copytree(directory, directory.with_name("other"))
+    with pytest.raises(CheckpointError, match=r"'counts', .*Total: what is stored has no 'total'"):
+        served(application(receiver.port, Total), clock, directory.with_name("other"))
+
     code, told = shown(capsys, directory, "--migrate", f"{__name__}:change")
-    assert told.out.startswith("4 states; the new checkpoint is ")
+    assert told.out.startswith("4 states, 2 of them changed; the new checkpoint is ")
     handle, _ = served(application(receiver.port, Total), clock, directory.with_name("c.migrated"))
     send(handle, "a", "b")
     clock.now += 31 * SECOND

@@ -199,8 +199,103 @@ def test_a_class_that_is_gone_is_migrated(copy, capsys):
         cwd=copy,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 states; the new checkpoint is ")
+    assert done.stdout.startswith("2 states, 2 of them changed; the new checkpoint is ")
     assert run(copy / "c.migrated", app, "az\nbz\n") == "az 3\nbz 2\n"
+
+
+HIDING = """
+class Count:
+    def __init__(self):
+        self.count = 0
+        for name in ("items", "state", "pairs", "arguments", "append", "extend"):
+            setattr(self, name, 7)
+"""
+CHANGES = """
+def same(partition, key, state):
+    return state
+
+def by_attributes(partition, key, state):
+    from letters_of_it import Total
+    return Total(sum(vars(state).values()))
+
+def longer(partition, key, state):
+    if key == "a":
+        state.longest = 2
+    return state
+
+def nothing(partition, key, state):
+    state.longest = 2
+
+def ends(partition, key, state):
+    raise SystemExit(3)
+"""
+
+
+def migrated(directory, named, *more):
+    command = [sys.executable, "-m", "wallaroo", "checkpoint", str(directory / "c")]
+    return subprocess.run(
+        [*command, "--migrate", named, *more],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=directory,
+    )
+
+
+@pytest.fixture
+def changing(copy):
+    """A checkpoint, and an application whose states have an attribute more today."""
+    app = copy / "letters.py"
+    longer = "self.count = 0\n        self.longest = 0"
+    app.write_text(app.read_text().replace("self.count = 0", longer))
+    (copy / "new.py").write_text(CHANGES)
+    return copy
+
+
+def test_a_migration_gets_the_applications_class_and_says_how_many_states_changed(changing):
+    (changing / "new.py").write_text(CHANGES.replace('if key == "a":', "if True:"))
+    done = migrated(changing, "new.py:longer", "--app", "letters.py")
+    assert done.stdout.startswith("2 states, 2 of them changed; "), done.stderr
+    assert run(changing / "c.migrated", changing / "letters.py", "az\n") == "az 3\n"
+    shutil.rmtree(changing / "c.migrated")
+    (changing / "letters.py").write_text(APPLICATION)
+    done = migrated(changing, "new.py:same", "--app", "letters.py")
+    assert done.stdout.startswith("2 states, 0 of them changed; "), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "said"),
+    [
+        ("longer", ["--app", "letters.py"], "key 'b' cannot be migrated: TypeError: the function's "
+         "result has no 'longest'"),
+        ("nothing", ["--app", "letters.py"], "result is a NoneType, and the application builds a "
+         "wallaroo_app_letters.Count"),
+        ("ends", [], "key 'a' cannot be migrated: SystemExit: 3"),
+        ("same", [], "Name the application that has the class with --app"),
+    ],
+)  # fmt: skip
+def test_what_a_migration_returns_is_checked(changing, change, more, said):
+    done = migrated(changing, f"new.py:{change}", *more)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(changing.glob("c.*"))
+
+
+def test_an_object_whose_class_is_gone_has_its_own_attributes_only(tmp_path, capsys):
+    app = tmp_path / "letters.py"
+    app.write_text(
+        APPLICATION.replace("class Count:", HIDING + "class Unused:").replace(
+            "    state.seen[message] += 1\n", ""
+        )
+    )
+    run(tmp_path / "c", app, "a\na\n")
+    (tmp_path / "new.py").write_text(CHANGES)
+    (tmp_path / "letters_of_it.py").write_text(MIGRATION)
+    done = migrated(tmp_path, "new.py:by_attributes")
+    assert done.returncode == 0, done.stderr
+    _, (entity,) = entities(capsys, tmp_path / "c.migrated", "--entities")
+    assert entity["state"][3] == ["dict", [[["str", "total"], ["int", hex(2 + 6 * 7)]]]]
 
 
 OWN_CODEC = """
