@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from wallaroo import kinds
@@ -67,6 +67,15 @@ L = TypeVar("L", bound=Key)
 
 _calls = itertools.count()
 """Numbers the calls of this process: only their order counts (graph-2)."""
+
+
+_NAMED_BY: dict[type, str] = {
+    Stateless: "computation",
+    Stateful: "computation",
+    Windowed: "aggregation",
+    KeyBy: "route",
+}
+"""What a step has its name of."""
 
 
 @dataclass(frozen=True)
@@ -292,6 +301,7 @@ class _Building:
         self.declarations = Declarations()
         self._index: dict[Pipeline, int] = {}
         self._names: dict[str, str] = {}
+        self._places: dict[tuple[str, int], list[Any]] = {}  # where each component stands
         # For each pipeline the calls that use it, and as which of their inputs.
         self._uses: dict[Pipeline, list[tuple[Pipeline, int]]] = {one: [] for one in made}
         for one in made:
@@ -317,7 +327,7 @@ class _Building:
             for index, config in enumerate(what.configs, first):
                 self._append(Sink(pipeline._name, index, config, origins))
         elif not isinstance(what, _Done):
-            self._refuse_same_name(where, what)
+            what = self._numbered(where, what)
             if isinstance(what, Stateful):
                 self._declare(where, what)
             self._index[pipeline] = self._append(self._step(pipeline._name, what, origins))
@@ -341,6 +351,29 @@ class _Building:
 
     def _of(self, name: str) -> Iterator[Node]:
         return (node for node in self.nodes if node.pipeline == name)
+
+    def _numbered(self, where: str, operation: Operation) -> Operation:
+        """Return a step's operation; in its component's second place it is ``NAME (2)`` (graph-5).
+
+        Raises:
+            WallarooParameterError: another component has that name.
+        """
+        attribute = _NAMED_BY.get(type(operation))
+        if attribute is None:
+            return operation
+        record = getattr(operation, attribute)
+        places = self._places.setdefault((attribute, id(record.component)), [])
+        places.append(record)  # which keeps the component, so no other has its id
+        if len(places) == 1:
+            self._refuse_same_name(where, operation)
+            return operation
+        name = f"{record.name} ({len(places)})"
+        changes: dict[str, Any] = {attribute: replace(record, name=name)}
+        if isinstance(operation, Windowed):
+            changes["state_name"] = name
+        numbered: Operation = replace(operation, **changes)
+        self._refuse_same_name(where, numbered)
+        return numbered
 
     def _refuse_same_name(self, where: str, operation: Operation) -> None:
         if not isinstance(operation, (Stateless, Stateful, Windowed)):

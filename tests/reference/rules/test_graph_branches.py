@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from small_windows import Gather, arrivals, built, encode_repr, events, fail, initial, sink
 
 import wallaroo
@@ -132,6 +133,27 @@ def test_graph_5_a_key_extractor_may_stand_in_several_places(run):
     )
     result = run(built(one, other), {"events": [b"a 1"]})
     assert [len(outputs) for outputs in result.outputs.values()] == [1, 1]
+
+
+def test_graph_5_a_key_extractor_in_a_second_place_has_a_number(run):
+    @wallaroo.key_extractor
+    def fails(event):
+        raise ValueError
+
+    application = built(*[events(name).key_by(fails).done() for name in ("one", "other")])
+    result = run(application, [("one", b"a 1"), ("other", b"b 2")])
+    assert [letter.step for letter in result.dead_letters] == ["fails", "fails (2)"]
+
+
+def test_graph_5_windows_in_several_places_are_windows_of_their_own(run):
+    words = events()
+    counted = range_windows(seconds(1)).over(Gather("counted"))
+    ways = [words.to(counted).done() for _ in range(3)]
+    result = run(built(*ways), {"events": [b"a 1"]}, end=False)
+    assert [one.step for one in result.open_windows] == ["counted", "counted (2)", "counted (3)"]
+    taken = words.to(range_windows(seconds(2)).over(Gather("counted (2)"))).done()
+    with pytest.raises(wallaroo.WallarooParameterError, match="has a step of that name too"):
+        built(*ways, taken)
 
 
 def test_graph_5_an_aggregation_without_a_name_has_its_class_s(run):

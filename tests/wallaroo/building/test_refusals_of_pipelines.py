@@ -98,10 +98,12 @@ def of_graphs():
     yield lambda: words().key_by(first).merge(names()), "'names'", ".collect() on both sides"
     yield lambda: words().merge(names().key_by(first)), "'words'", "key_by(KEY_EXTRACTOR)"
     yield lambda: words().merge(double), "merge(): expected a pipeline", "wallaroo.source(NAME"
+    double_again = wallaroo.computation(name="double it")(plain)
+    own_again = wallaroo.state_computation(name="own", state=list)(lambda message, state: message)
     renamed = wallaroo.computation(name="gather")(plain)
     for one, other, *said in (
-        (double, double, "step 'double it'", "Write another name="),
-        (own, own, "step 'own'", "state_name= where both share a state"),
+        (double, double_again, "step 'double it'", "Write another name="),
+        (own, own_again, "step 'own'", "state_name= where both share a state"),
         (TEN.over(Gather()), TEN.over(Gather()), "'gather'"),
         (TEN.over(Gather()), renamed, "'gather'"),
     ):
