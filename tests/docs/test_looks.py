@@ -1,6 +1,7 @@
 """In a real browser: every page on a wide and on a narrow screen, in light and in dark colours."""
 
 import pytest
+from wallaroo_docs.pages import DOCS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -124,6 +125,34 @@ def test_drawings_and_tables_keep_inside_their_borders(page, address, browser):
     browser.looks(width=1300, height=900)
     browser.open(f"{address}/{page}.html")
     assert browser.script(CUT) == []
+
+
+# Words of a drawing that run out of it, or over the border of a box.
+OVER = """
+const svg = document.querySelector("svg"), {width, height} = svg.viewBox.baseVal;
+const boxes = Array.from(svg.querySelectorAll("rect"), rect => rect.getBBox());
+return Array.from(svg.querySelectorAll("text")).filter(text => {
+  const {x, y, width: wide, height: high} = text.getBBox();
+  if (!wide) return false;
+  const over = boxes.some(box => {
+    const apart = x > box.x + box.width || x + wide < box.x
+      || y > box.y + box.height || y + high < box.y;
+    const inside = x >= box.x && x + wide <= box.x + box.width && y >= box.y
+      && y + high <= box.y + box.height;
+    return !apart && !inside;
+  });
+  return over || x < 4 || x + wide > width - 4 || y < 0 || y + high > height;
+}).map(text => text.textContent);
+"""
+
+
+@pytest.mark.parametrize(
+    "path", sorted((DOCS / "assets").glob("*.svg")), ids=lambda path: path.stem
+)
+def test_words_of_drawings_lie_on_no_border(path, browser):
+    browser.looks(width=1300, height=900)
+    browser.open(path.as_uri())
+    assert browser.script(OVER) == []
 
 
 def test_an_open_example_and_the_playground_fit_a_narrow_screen(address, browser):
