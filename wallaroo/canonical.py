@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import copyreg
+import math
 import struct
 from types import FunctionType, ModuleType
 from typing import Any
@@ -17,19 +18,38 @@ from wallaroo.text import survives_json
 from wallaroo.trace import canonical_json
 
 _PROTOCOL = 4
+_SIZED = frozenset({dict, frozenset, list, set, tuple})
 
 
-def structure(value: object) -> Any:
+def structure(value: object, most: float = math.inf) -> Any:
     """Return the canonical structure of `value`, made of JSON values.
 
     Every object becomes a list whose first item is its qualified type. An object that contains
     itself becomes ``["cycle", levels up]``.
 
+    Args:
+        value: the object.
+        most: about how many values may be in it. An object that is shared counts each time: lists
+            that hold each other twice, level by level, have a structure that nobody can write down.
+
     Raises:
         TypeError: `value`, or something in it, cannot be reduced (it could not be pickled either).
         RecursionError: it is nested too deeply.
+        OverflowError: it has more values.
     """
-    return _structure(value, [])
+    return _structure(value, _Above(most))
+
+
+class _Above(list[int]):
+    """The ids of the objects around one.
+
+    Attributes:
+        left: number of values that may still come.
+    """
+
+    def __init__(self, left: float) -> None:
+        super().__init__()
+        self.left = left
 
 
 def structure_or_kind(value: object) -> Any:
@@ -45,7 +65,7 @@ def structure_or_kind(value: object) -> Any:
         return [reason, f"{type(value).__module__}.{type(value).__qualname__}"]
 
 
-def _structure(value: object, above: list[int]) -> Any:
+def _structure(value: object, above: _Above) -> Any:
     kind = type(value)
     if value is None or kind is bool:
         return value
@@ -64,6 +84,9 @@ def _structure(value: object, above: list[int]) -> Any:
         return ["global", f"{getattr(value, '__module__', '')}.{_qualified(value)}"]
     if id(value) in above:
         return ["cycle", len(above) - above.index(id(value))]
+    above.left -= 1 + (len(value) if kind in _SIZED else 0)  # type: ignore[arg-type]  # they have a length
+    if above.left < 0:
+        raise OverflowError("it has too many values")
     above.append(id(value))
     try:
         return _contents(value, kind, above)
@@ -77,7 +100,7 @@ def _text(value: str) -> list[str]:
     return ["utf-8", base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii")]
 
 
-def _contents(value: Any, kind: type, above: list[int]) -> Any:
+def _contents(value: Any, kind: type, above: _Above) -> Any:
     if kind is list or kind is tuple:
         return [kind.__name__, [_structure(item, above) for item in value]]
     if kind is dict:
@@ -103,7 +126,7 @@ def _contents(value: Any, kind: type, above: list[int]) -> Any:
     return form
 
 
-def _state(state: object, above: list[int]) -> Any:
+def _state(state: object, above: _Above) -> Any:
     # An attribute dict is not an object of the user's: as a level in `above` it would hide cycles.
     # An empty one is left out: an exception gets one as soon as its `__dict__` is read.
     if type(state) is dict:
@@ -116,7 +139,7 @@ def _reduce(value: object, kind: type) -> Any:
     return reducer(value) if reducer is not None else value.__reduce_ex__(_PROTOCOL)
 
 
-def _sorted_pairs(pairs: Any, above: list[int]) -> list[Any]:
+def _sorted_pairs(pairs: Any, above: _Above) -> list[Any]:
     return _sorted([[_structure(key, above), _structure(item, above)] for key, item in pairs])
 
 

@@ -356,13 +356,15 @@ def _read(path: Path) -> dict[str, Any]:
         CheckpointError: it is damaged, or of another version.
         FileNotFoundError: it does not exist.
     """
+    if path.exists() and not path.is_file():  # to open a FIFO would wait for ever
+        raise damaged(path, "it is not a regular file")
     try:
         identity = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(path, "it is not JSON") from error
     if not isinstance(identity, dict) or type(identity.get("format")) is not int:
         raise damaged(path, "it does not say its format")
@@ -375,6 +377,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise damaged(path, "its checksum does not fit what it says")
     if any(type(identity.get(name)) is not kind for name, kind in _TYPES.items()):
         raise damaged(path, f"it does not say {', '.join(_TYPES)}")
+    if identity["partitions"] < 1 or any(type(one) is not str for one in identity["topology"]):
+        raise damaged(path, "it says what no run has written")
     return identity
 
 

@@ -135,6 +135,8 @@ def read(directory: Path) -> tuple[list[LogFile], DamagedBlockError | None]:
     for path in paths:
         if not path.stem.isdecimal():
             raise InputLogError(f"{path} is not a file of an input log; move it elsewhere")
+        if not path.is_file():  # to open a FIFO would wait for ever
+            raise InputLogError(f"{path} is not a regular file. Restore it from a copy")
         file = LogFile(path, int(path.stem))
         if files and file.first != files[-1].next:
             raise InputLogError(

@@ -120,6 +120,7 @@ class RecordedLog:
         try:
             trust(directory)
             self.identity = read_identity(directory / IDENTITY)
+            trust(directory / INPUT)
             self._files, torn = read(directory / INPUT)
         except FileNotFoundError as error:
             raise UsageError(

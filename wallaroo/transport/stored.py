@@ -35,6 +35,7 @@ from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.private import make_private, sync_directory
 
 _PROTOCOL = 5  # of pickle, as both engines store states
+_MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 20, 16
 _OPEN = {  # the names in these modules that only make values
     "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
     "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
@@ -258,9 +259,13 @@ class Migration:
 
 
 def structure_of(data: bytes) -> Any:
-    """Return the canonical structure of a pickled state; of other bytes ``["stored", base64]``."""
+    """Return the canonical structure of a pickled state; of other bytes ``["stored", base64]``.
+
+    Also of a state that shares objects so often that its structure has far more values than bytes.
+    """
     try:
-        return structure(_Unpickler(io.BytesIO(data)).load())
+        most = max(_MOST_VALUES, _MOST_VALUES_A_BYTE * len(data))
+        return structure(_Unpickler(io.BytesIO(data)).load(), most)
     except Exception:  # noqa: BLE001 - written by an application's own codec, or not shown by shadows
         return ["stored", base64.b64encode(data).decode()]
 

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
@@ -108,27 +108,31 @@ def head_from(text: str) -> Head:
         form = json.loads(text)
         if form["format"] != FORMAT:
             raise OtherFormatError(form["format"])
+        first_blob, next_blob = form["blobs"]
         return Head(
-            at=form["at"],
+            at=_number(form["at"]),
             moment=Moment(
-                form["sequence"],
-                form["now"],
-                form["first"],
-                {name: SourceMoment(*one) for name, one in form["sources"].items()},
+                _number(form["sequence"]),
+                _number(form["now"]),
+                _number_or_none(form["first"]),
+                {name: _source(*one) for name, one in form["sources"].items()},
                 [_infinite(one) for one in form["watermarks"]],
             ),
-            cells=[CellsHead(*one) for one in form["cells"]],
-            sinks={(pipeline, index): count for pipeline, index, count in form["sinks"]},
+            cells=[_cells(*one) for one in form["cells"]],
+            sinks={
+                (_text(pipeline), _number(index)): _number(count)
+                for pipeline, index, count in form["sinks"]
+            },
             generators={
-                name: LoggedSource(last=base64.b64decode(last), behind=behind)
+                name: LoggedSource(last=base64.b64decode(last), behind=_number(behind))
                 for name, (last, behind) in form["generators"].items()
             },
-            first_blob=form["blobs"][0],
-            next_blob=form["blobs"][1],
+            first_blob=_number(first_blob),
+            next_blob=_number(next_blob),
         )
     except OtherFormatError:
         raise
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedHeadError(f"it cannot be read as a head: {error!r}") from error
 
 
@@ -141,4 +145,32 @@ def _finite(watermark: float) -> Any:
 def _infinite(said: Any) -> float:
     if said == "none":
         return -math.inf
-    return math.inf if said == "ended" else said
+    return math.inf if said == "ended" else _number(said)
+
+
+def _number(said: Any) -> int:
+    if type(said) is not int:
+        raise TypeError(f"{said!r:.40} is not a whole number")
+    return said
+
+
+def _number_or_none(said: Any) -> int | None:
+    return None if said is None else _number(said)
+
+
+def _text(said: Any) -> str:
+    if type(said) is not str:
+        raise TypeError(f"{said!r:.40} is not a text")
+    return said
+
+
+def _source(greatest: Any, last_frame: Any, ended: Any) -> SourceMoment:
+    if type(ended) is not bool:
+        raise TypeError(f"{ended!r:.40} is not true or false")
+    return SourceMoment(_number_or_none(greatest), _number_or_none(last_frame), ended)
+
+
+def _cells(kind: Any, name: Any, count: Any) -> CellsHead:
+    if kind not in get_args(Kind):
+        raise TypeError(f"{kind!r:.40} is no kind of cells")
+    return CellsHead(kind, _text(name), _number(count))

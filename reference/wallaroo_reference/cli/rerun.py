@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import IO
 
 from wallaroo import readable
@@ -52,6 +53,9 @@ def rerun(options: argparse.Namespace) -> int:
         application = load_named_application(options, placeholders=True)
         steps.know(application)
         log, until = opened(options)
+        for target in (options.outputs, options.dead_letters):
+            if target is not None:
+                _refuse_inside(target, options.directory)
         json_lines: JSONLines | None = None
         if options.stdout:
             only = None if options.sink is None else sink_of(options.sink, application)
@@ -78,6 +82,17 @@ def rerun(options: argparse.Namespace) -> int:
         for line in _report(one, time.monotonic() - began):
             print(escaped(line), file=stream_of_report)
     return 0 if one.machine.ended is None else 1
+
+
+def _refuse_inside(target: Path, recording: Path) -> None:
+    """Refuse to write over the recording, under whatever name.
+
+    Raises:
+        UsageError: the target is in it, or a file of it.
+    """
+    files = [path for path in recording.rglob("*") if target.exists() and path.samefile(target)]
+    if files or target.resolve().is_relative_to(recording.resolve()):
+        raise UsageError(f"{target} is in the recording {recording}; write elsewhere")
 
 
 def _report(one: Rerun, seconds: float) -> list[str]:

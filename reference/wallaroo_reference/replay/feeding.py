@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wallaroo.config import GenSourceConfig
 from wallaroo.errors import WallarooError
 from wallaroo.records import Frame, Value
 from wallaroo.topology import Application
@@ -36,6 +37,13 @@ def feed(
     for run in log.runs(until):
         if run.source and run.source not in sources:
             raise _no_source(application, run)
+        generated = run.source and isinstance(sources[run.source].config, GenSourceConfig)
+        if run.kind is Kind.VALUE and not generated:
+            raise WallarooError(  # it is pickled, and only a generator's may run code here
+                f"record {run.first} is a generator's value, and source {run.source!r} is no "
+                f"generator in application {application.name!r}. Run the application that was "
+                "recorded; if this is it, the recording is damaged or was changed"
+            )
         if run.kind is not Kind.FRAME:
             for number, record in enumerate(run.records(), run.first):
                 assert not isinstance(record, Frame)

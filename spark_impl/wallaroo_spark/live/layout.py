@@ -87,10 +87,17 @@ def read_layout(path: Path) -> Layout:
             raise ValueError("its checksum does not fit")
         layout = json.loads(file["layout"])
         members = tuple(map(tuple, layout["members"]))
-        return Layout(tuple(layout["levels"]), members, layout["expire_after"], layout["fresh"])
+        levels, expire_after = tuple(layout["levels"]), layout["expire_after"]
+        numbers = {type(one) for one in (*levels, *expire_after.values())}
+        if not numbers <= {int} or not {type(one) for some in members for one in some} <= {
+            int,
+            str,
+        }:
+            raise TypeError("it says what no run has written")
+        return Layout(levels, members, expire_after, dict(layout["fresh"]))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
             f"{path} is damaged ({error!r:.80}). Run the application on the checkpoint once; each "
             "run writes that file"

@@ -164,7 +164,14 @@ def read_resume(path: Path) -> Resume | None:
             for name, (ended, last, behind) in form["sources"].items()
         }
         return Resume(int(form["sequence"]), None if due is None else int(due), sources)
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        binascii.Error,
+    ) as error:
         raise CheckpointError(
             f"{path} is damaged. Restore the checkpoint from a copy, or begin anew with an empty "
             "directory"

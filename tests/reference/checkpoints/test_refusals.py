@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
 import shutil
+import sqlite3
 import sys
 import types
+import zlib
 
 import pytest
 from wallaroo_reference.checkpoints.collecting import Collector, blobs_of
@@ -351,3 +355,40 @@ def test_the_file_stays_small_and_nothing_is_lost_in_rounds(tmp_path):
     kept = sum([len(cells) for _, cells in recovery.store.cells(recovery.store.head())])
     assert kept < 4 * 1000 + 30 * 300
     recovery.close()
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "nonsense"),
+    [
+        ("at", '"x"'),
+        ("sequence", '"5"'),
+        ("now", "null"),
+        ("first", "[]"),
+        ("sources", '{"p": ["x", null, false]}'),
+        ("sources", '{"p": [null, null, 3]}'),
+        ("watermarks", '["x"]'),
+        ("watermarks", DEEP),
+        ("cells", '[["other", "counts 0", 1]]'),
+        ("cells", '[["partition", "counts 0", "1"]]'),
+        ("sinks", '[["p", 0, "x"]]'),
+        ("generators", '{"p": ["", "x"]}'),
+        ("blobs", '["0", "1"]'),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_nonsense_under_a_right_checksum_is_refused_in_a_line(tmp_path, name, nonsense):
+    filled(tmp_path)
+    database = sqlite3.connect(tmp_path / "reference" / "state.db")
+    with contextlib.closing(database), database:
+        ((text,),) = database.execute("SELECT data FROM head").fetchall()
+        form = json.dumps({**json.loads(text), name: "@"}).replace('"@"', nonsense)
+        database.execute(
+            "UPDATE head SET data = ?, checksum = ?", (form, zlib.crc32(form.encode()))
+        )
+    with pytest.raises(CheckpointError, match=r"state\.db is damaged: in its head, it cannot be"):
+        opened(tmp_path)
+    with pytest.raises(CheckpointError, match=r"state\.db is damaged"):
+        ReferenceCheckpoint(tmp_path).verify()

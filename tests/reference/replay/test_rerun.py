@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pickle
+from pathlib import Path
 
 import pytest
 from recorded import VOTES, called, lines_of, record, voted
@@ -250,3 +252,59 @@ def test_a_long_log_is_read_as_it_is_run(tmp_path, capfd):
     one.run([Watch()], lambda: None)
     assert one.made == 3000
     assert most <= 64
+
+
+class RunsCode:
+    def __reduce__(self):
+        return exec, ("raise SystemExit('the recording has run code')",)
+
+
+def test_a_value_of_a_source_that_is_no_generator_is_not_unpickled(tmp_path, capfd):
+    made, app = voted(tmp_path, *LINES)
+    made = Path(made)
+    log = InputLog.open(made / "input", 1 << 20)
+    log.append_records([Value("words", b"p" + pickle.dumps(RunsCode()), log.latest_at)])
+    log.sync()
+    log.close()
+    code, _, said = called(capfd, "rerun", made, app)
+    assert code == 1
+    assert "record 4 is a generator's value, and source 'words' is no generator" in said
+
+
+def test_a_recording_whose_input_others_can_write_is_refused(tmp_path, capfd):
+    made, app = voted(tmp_path, *LINES)
+    made = Path(made)
+    (made / "input").chmod(0o770)
+    code, _, said = called(capfd, "rerun", made, app)
+    assert code == 1
+    assert f"others can write into {made / 'input'}" in said
+
+
+def test_what_is_written_does_not_replace_the_recording(tmp_path, capfd):
+    made, app = voted(tmp_path, *LINES)
+    made = Path(made)
+    (file,) = (made / "input").glob("*.log")
+    (tmp_path / "other-name").hardlink_to(file)
+    content = file.read_bytes()
+    for option, target in (
+        ("--dead-letters", file),
+        ("--dead-letters", tmp_path / "other-name"),
+        ("--dead-letters", made / "new"),
+        ("--outputs", made / "input"),
+    ):
+        code, _, said = called(capfd, "rerun", made, app, option, target)
+        assert (code, "is in the recording" in said) == (2, True)
+    assert file.read_bytes() == content
+
+
+def test_a_fifo_in_place_of_a_file_does_not_hang(tmp_path, capfd):
+    made, app = voted(tmp_path, *LINES)
+    made = Path(made)
+    for file in (made / "identity.json", *(made / "input").glob("*.log")):
+        content = file.read_bytes()
+        file.unlink()
+        os.mkfifo(file)
+        code, _, said = called(capfd, "rerun", made, app)
+        assert (code, "is not a regular file" in said) == (1, True)
+        file.unlink()
+        file.write_bytes(content)

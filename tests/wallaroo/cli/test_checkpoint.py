@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import sys
 import pytest
 
 from wallaroo.cli.main import main
+from wallaroo.transport.stored import structure_of
 
 APPLICATION = """
 import collections
@@ -353,3 +356,12 @@ def test_states_by_the_applications_own_codec_are_migrated_as_bytes(tmp_path, ca
     assert not list(tmp_path.glob("c.*"))
     assert main(["checkpoint", str(tmp_path / "c"), "--migrate", f"{app}:change"]) == 0
     assert run(tmp_path / "c.migrated", app, "a\n") == "a 41\n"
+
+
+def test_a_state_that_shares_lists_at_every_level_is_shown_in_bytes():
+    state = []
+    for _ in range(100):
+        state = [state, state]
+    data = pickle.dumps(state)
+    assert structure_of(data) == ["stored", base64.b64encode(data).decode()]
+    assert structure_of(pickle.dumps([[0] * 1000] * 1000))[0] == "list"
