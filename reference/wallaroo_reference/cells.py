@@ -61,11 +61,11 @@ class Cells(Protocol):
     def identities(self) -> list[Any]:
         """Return the identities of all cells there are now."""
 
-    def named(self, known: Any) -> bytes:
-        """Return the name of the cell that has the identity `known`."""
+    def named(self, identity: Any) -> bytes:
+        """Return the name of the cell that has the identity `identity`."""
 
-    def packed(self, known: Any) -> bytes | None:
-        """Return the cell that has the identity `known`, as it is now; `None`: it is gone.
+    def packed(self, identity: Any) -> bytes | None:
+        """Return the cell that has the identity `identity`, as it is now; `None`: it is gone.
 
         Exceptions of user code that pickles its own objects are not caught.
         """
@@ -93,12 +93,12 @@ class WindowCells(Cells):
             self.changed[cell] = None
 
     @override
-    def named(self, known: Any) -> bytes:
-        return name_of(known)
+    def named(self, identity: Any) -> bytes:
+        return name_of(identity)
 
     @override
-    def packed(self, known: Any) -> bytes | None:
-        form = self._form(known)
+    def packed(self, identity: Any) -> bytes | None:
+        form = self._form(identity)
         return None if form is None else pickle.dumps(form, PROTOCOL)
 
     @override
@@ -114,7 +114,7 @@ class WindowCells(Cells):
         """Find out what is due, after `unpack` and with the watermark set."""
 
     @abstractmethod
-    def _form(self, known: Any) -> Any:
+    def _form(self, identity: Any) -> Any:
         """Return what is pickled for a cell; accumulators are bytes in it."""
 
     @abstractmethod
@@ -188,12 +188,12 @@ class Packer:
             self.dumps, self.loads = codec.serialize, codec.deserialize
 
 
-def name_of(known: Any) -> bytes:
+def name_of(identity: Any) -> bytes:
     """Return the name of the cell of a key's identity: the key's canonical encoding."""
-    if type(known) is str:  # most keys are text, and it has been judged (`keys.encode_key`)
-        data = known.encode("utf-8", "surrogatepass")
+    if type(identity) is str:  # most keys are text, and it has been judged (`keys.encode_key`)
+        data = identity.encode("utf-8", "surrogatepass")
         return b"s" + len(data).to_bytes(4, "big") + data
-    return known[0] if type(known) is tuple else encode_key(known)
+    return identity[0] if type(identity) is tuple else encode_key(identity)
 
 
 def identities_of(cells: Iterable[tuple[bytes, Any]]) -> list[Hashable]:

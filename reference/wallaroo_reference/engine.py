@@ -185,7 +185,7 @@ class _Stepper:
         """Process frames of one source with one arrival time, or one other record."""
         record = batch[0]
         if isinstance(record, Frame):
-            payloads = [one.payload for one in batch if isinstance(one, Frame)]
+            payloads = [record.payload for record in batch if isinstance(record, Frame)]
             self._machine.feed(record.source, payloads, record.at)
         else:
             self._machine.take(record)
@@ -205,12 +205,18 @@ class _Stepper:
         return Trace(
             outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
             dead_letters=tuple(
-                [replace(one, lineage=from_zero(one.lineage)) for one in machine.dead_letters]
+                [
+                    replace(letter, lineage=from_zero(letter.lineage))
+                    for letter in machine.dead_letters
+                ]
             ),
             entities=sorted_entities(machine.entities()),
             ended=None if ended is None else replace(ended, lineage=from_zero(ended.lineage)),
             findings=tuple(
-                [replace(one, lineage=from_zero(one.lineage)) for one in machine.findings]
+                [
+                    replace(finding, lineage=from_zero(finding.lineage))
+                    for finding in machine.findings
+                ]
             ),
             windows=sorted_windows(machine.windows()),
             late=dict(machine.late),
@@ -224,22 +230,22 @@ def _batches(case: Case) -> list[list[Record]]:
     """
     sizes = list(case.batches or ())
     records = case.records
-    found: list[list[Record]] = []
+    feeds: list[list[Record]] = []
     position = 0
     while position < len(records):
         size = sizes.pop(0) if sizes else len(records) - position
         last: Record | None = None
         for record in records[position : position + size]:
             if not _together(last, record):
-                found.append([])
-            found[-1].append(record)
+                feeds.append([])
+            feeds[-1].append(record)
             last = record
         position += size
-    return found
+    return feeds
 
 
-def _together(one: Record | None, other: Record) -> bool:
+def _together(first: Record | None, second: Record) -> bool:
     """Whether two records are frames of one source that arrived at one time."""
-    if not isinstance(one, Frame) or not isinstance(other, Frame):
+    if not isinstance(first, Frame) or not isinstance(second, Frame):
         return False
-    return (one.source, one.at) == (other.source, other.at)
+    return (first.source, first.at) == (second.source, second.at)

@@ -53,41 +53,41 @@ class Store(Cells, Generic[E]):
         Raises:
             DeadLetterError: `bad-key`: it is not a valid key.
         """
-        known: Hashable = key
-        if type(key) in OWN_IDENTITY and known in self.entities:
-            return known  # it was judged when its first message came
+        identity: Hashable = key
+        if type(key) in OWN_IDENTITY and identity in self.entities:
+            return identity  # it was judged when its first message came
         return judged_key(key, u64=self.partition.u64)
 
-    def visit(self, known: Hashable, now: int) -> None:
+    def visit(self, identity: Hashable, now: int) -> None:
         """Note that an entity, by its key's identity, is visited at arrival time `now` (key-4)."""
         if self.partition.expire_after is not None:
-            self.visits.pop(known, None)  # it goes to the end: visits are in order of time
-            self.visits[known] = now
-            self.touch(known)
+            self.visits.pop(identity, None)  # it goes to the end: visits are in order of time
+            self.visits[identity] = now
+            self.touch(identity)
 
     def expire(self, now: int) -> None:
         """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
         expire_after = self.partition.expire_after
         assert expire_after is not None
         while self.visits:
-            known = next(iter(self.visits))
-            if now - self.visits[known] < expire_after:
+            identity = next(iter(self.visits))
+            if now - self.visits[identity] < expire_after:
                 return
-            del self.visits[known], self.entities[known]
-            self.touch(known)
+            del self.visits[identity], self.entities[identity]
+            self.touch(identity)
 
-    def touch(self, known: Hashable) -> None:
+    def touch(self, identity: Hashable) -> None:
         """Note that an entity may have changed, or is gone."""
         if self.keeps:
-            self.changed[known] = None
+            self.changed[identity] = None
 
-    def expect(self, key: Key, known: Hashable) -> None:
+    def expect(self, key: Key, identity: Hashable) -> None:
         """Refuse a key that is not listed, if the application lists its keys (route-3).
 
         Raises:
             DeadLetterError: `unknown-key`.
         """
-        if self._listed is not None and known not in self._listed:
+        if self._listed is not None and identity not in self._listed:
             raise unknown_key(key, self.partition, self._lists)
 
     def _lists(self, key: Key) -> bool:
@@ -114,30 +114,30 @@ class Store(Cells, Generic[E]):
         return list(self.entities)
 
     @override
-    def named(self, known: Any) -> bytes:
-        return name_of(known)
+    def named(self, identity: Any) -> bytes:
+        return name_of(identity)
 
     @override
-    def packed(self, known: Any) -> bytes | None:
-        if known not in self.entities:
+    def packed(self, identity: Any) -> bytes | None:
+        if identity not in self.entities:
             return None
-        visited = VISITED.pack(self.visits.get(known, NOT_NOTED))
-        return visited + self._dumps(self.entities[known])
+        visited = VISITED.pack(self.visits.get(identity, NOT_NOTED))
+        return visited + self._dumps(self.entities[identity])
 
     @override
     def unpack(self, cells: Sequence[tuple[bytes, bytes]]) -> None:
         entities, make, start = self.entities, self._make, VISITED.size
         expires = self.partition.expire_after is not None
-        for known, (name, value) in zip(identities_of(cells), cells, strict=True):
+        for key_identity, (name, value) in zip(identities_of(cells), cells, strict=True):
             try:
-                entities[known] = make(name, value[start:])
+                entities[key_identity] = make(name, value[start:])
             except Exception as error:
                 raise UnpackError(self, key_of_name(name), error) from error
             if expires:
-                self.visits[known] = VISITED.unpack_from(value)[0]
+                self.visits[key_identity] = VISITED.unpack_from(value)[0]
 
     def go_on_from(self, now: int) -> None:
         """Put the visits in order; an entity without a noted visit was visited `now`."""
-        known = {one: now if at == NOT_NOTED else at for one, at in self.visits.items()}
+        visits = {identity: now if at == NOT_NOTED else at for identity, at in self.visits.items()}
         self.visits.clear()
-        self.visits.update(sorted(known.items(), key=lambda visit: visit[1]))
+        self.visits.update(sorted(visits.items(), key=lambda visit: visit[1]))

@@ -59,12 +59,12 @@ class Timers:
             order: what the keys are sorted by.
         """
         heapq.heappop(self._times)
-        found = []
+        due = []
         for key in self._waiting.pop(time):
             if self._noted.get(key) == time:
                 del self._noted[key]
                 if self._due(key) == time:
-                    found.append(key)
+                    due.append(key)
                 else:
                     self.note(key)
-        return found if order is None else sorted(found, key=order)
+        return due if order is None else sorted(due, key=order)

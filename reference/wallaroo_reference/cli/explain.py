@@ -80,8 +80,8 @@ def _sink(named: str | None, application: Application) -> SinkId:
         return sink_of(named, application)
     sinks = list(application.sinks)
     if len(sinks) != 1:
-        known = ", ".join([f"{pipeline}/{index}" for pipeline, index in sinks]) or "none"
-        raise UsageError(f"name the output's sink with --sink: the application has {known}")
+        names = ", ".join([f"{pipeline}/{index}" for pipeline, index in sinks]) or "none"
+        raise UsageError(f"name the output's sink with --sink: the application has {names}")
     return sinks[0]
 
 

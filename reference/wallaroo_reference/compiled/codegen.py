@@ -147,7 +147,7 @@ class Program(Text):
         operation = step.operation
         further = (operation.number,) if isinstance(operation, Branch) else ()
         values = {"key": self._key, "time": "time"}
-        context = "".join(f", {values[one]}" for one in self._context)
+        context = "".join(f", {values[name]}" for name in self._context)
         self.line(
             indent, f"{name}(payload, {lineage_of(self._loops, *further)}, {message}{context})"
         )
@@ -267,36 +267,36 @@ class Program(Text):
         partition = self._application.partition[operation.partition]
         states = self.use(f"states_{number}")
         key, variable = repr(SINGLE_KEY), f"k{index}"
-        known = repr(identity(SINGLE_KEY))
+        identity_text = repr(identity(SINGLE_KEY))
         if operation.route is not None:
             key = variable
             route = self.call("partition", index, operation.route.call, operation.route.name)
             self.line(indent, f"{key} = {route}({message})")
             # A key of another type is looked up as MISSING, which is never found, so `enter` judges
             # it. The same holds for tuples, which are stored by their encoding.
-            known = f"{key} if {self.exactness(key, partition)} else {self.use('MISSING')}"
+            identity_text = f"{key} if {self.exactness(key, partition)} else {self.use('MISSING')}"
         elif operation.keyed and self._key != ALL:
             key = variable = self._key
-            known = f"{key} if {self.exactness(key, partition)} else {self.use('MISSING')}"
+            identity_text = f"{key} if {self.exactness(key, partition)} else {self.use('MISSING')}"
         assert self.spot is not None
         self.spot = replace(self.spot, key=variable, partition=partition.name)
-        found = key if known != repr(identity(SINGLE_KEY)) else known
+        cell_text = key if identity_text != repr(identity(SINGLE_KEY)) else identity_text
         noted = f"{self.use(f'changed_{number}')}[{{}}] = None" if self.keeps else ""
-        if noted and found != known:
+        if noted and cell_text != identity_text:
             self.line(indent, f"d{index} = {key}")  # the identity of the key: the key, or
         self.line(indent, "try:")
-        self.line(indent + 1, f"s{index} = {states}[{known}]")
+        self.line(indent + 1, f"s{index} = {states}[{identity_text}]")
         if partition.expire_after is not None:  # key-4
             visits, times = self.use(f"visits_{number}"), self.use("times")
-            self.line(indent + 1, f"{visits}[{found}] = {times}.now")
+            self.line(indent + 1, f"{visits}[{cell_text}] = {times}.now")
             if noted:
-                self.line(indent + 1, noted.format(found))
+                self.line(indent + 1, noted.format(cell_text))
         self.line(indent, "except KeyError:")
-        if noted and found != known:  # another value stands for it
+        if noted and cell_text != identity_text:  # another value stands for it
             self.line(indent + 1, f"s{index}, d{index} = entered(store_{number}, {key})")
             return noted.format(f"d{index}")
         self.line(indent + 1, f"s{index} = enter(store_{number}, {key})")
-        return noted and noted.format(found)
+        return noted and noted.format(cell_text)
 
     def _pair(self, indent: int, index: int, visit: str) -> None:
         """Write the call of a state computation and the check of its result (state-2)."""

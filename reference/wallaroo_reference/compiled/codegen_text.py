@@ -105,7 +105,7 @@ class Text:
         if partition is not None and partition.u64:
             kinds = {int}
         elif partition is not None and partition.keys is not None:
-            kinds &= {type(known) for known in partition.keys}
+            kinds &= {type(key_value) for key_value in partition.keys}
         names = sorted((kind.__name__ for kind in kinds), reverse=True)
         tests = [f"{self.use('type')}({key}) is {self.use(name)}" for name in names]
         return " or ".join(tests) or "False"

@@ -42,25 +42,27 @@ def write_put(
     loops = text.spot.loops
     text.spot = replace(text.spot, key=f"k{index}" if key == ALL else key, half="window")
     if isinstance(operation.windows, RangeWindows):
-        known, missing = f"n{index}", text.use("MISSING")
+        identity_text, missing = f"n{index}", text.use("MISSING")
         if key == ALL:
-            known = repr(identity(SINGLE_KEY))
+            identity_text = repr(identity(SINGLE_KEY))
         else:
-            text.line(indent, f"{known} = {key} if {text.exactness(key)} else {missing}")
+            text.line(indent, f"{identity_text} = {key} if {text.exactness(key)} else {missing}")
         panes, update = text.use(f"panes_{index}"), operation.aggregation
         call = text.call("update", index, update.call, update.name)
         text.line(indent, "try:")
         text.line(indent + 1, f"p{index} = {panes}[time // {operation.windows.pane}]")
-        text.line(indent + 1, f"a{index} = p{index}[{known}]")
+        text.line(indent + 1, f"a{index} = p{index}[{identity_text}]")
         text.line(indent, "except KeyError:")
         text.line(indent + 1, f"a{index} = {missing}")
         text.line(indent, f"if a{index} is not {missing}:")
         if text.keeps:
             pane = f"time // {operation.windows.pane}"
-            text.line(indent + 1, f"{text.use(f'changed_at_{index}')}[{pane}, {known}] = None")
+            text.line(
+                indent + 1, f"{text.use(f'changed_at_{index}')}[{pane}, {identity_text}] = None"
+            )
         text.line(indent + 1, f"r{index} = {call}({message}, a{index})")
         text.line(indent + 1, f"if r{index} is not None:")
-        text.line(indent + 2, f"p{index}[{known}] = r{index}")
+        text.line(indent + 2, f"p{index}[{identity_text}] = r{index}")
         text.line(indent, "else:")
         indent += 1
     text.line(indent, f"f{index} = take_{index}({message}, {key}, time)")

@@ -36,32 +36,32 @@ class Entities(Store[Any]):
 
     def entered(self, key: Any, now: int) -> tuple[Any, Hashable]:
         """Return the entity as `enter` does, and the identity of its key."""
-        known = self.judge(key)
-        new = known not in self.entities
+        identity = self.judge(key)
+        new = identity not in self.entities
         if new:
-            self.expect(key, known)
-            self.entities[known] = self.partition.builder.call()  # state-1
-            self.touch(known)
+            self.expect(key, identity)
+            self.entities[identity] = self.partition.builder.call()  # state-1
+            self.touch(identity)
         if self.partition.expire_after is not None:
-            self.visits[known] = now
+            self.visits[identity] = now
             if new:
-                self._timers.note(known)
-            self.touch(known)
-        return self.entities[known], known
+                self._timers.note(identity)
+            self.touch(identity)
+        return self.entities[identity], identity
 
     def go_on_from(self, now: int) -> None:
         """Continue after a restart: find out when each entity expires."""
         super().go_on_from(now)
-        for known in self.visits:
-            self._timers.note(known)
+        for identity in self.visits:
+            self._timers.note(identity)
 
     def expire_by(self, now: int) -> None:
         """Forget the entities last visited `expire_after` or longer before `now` (key-4)."""
         while (time := self._timers.first()) is not None and time <= now:
-            for known in self._timers.take(time):
-                del self.entities[known], self.visits[known]
-                self.touch(known)
+            for identity in self._timers.take(time):
+                del self.entities[identity], self.visits[identity]
+                self.touch(identity)
 
-    def _end_of(self, known: Hashable) -> int | None:
-        visited, expire_after = self.visits.get(known), self.partition.expire_after
+    def _end_of(self, identity: Hashable) -> int | None:
+        visited, expire_after = self.visits.get(identity), self.partition.expire_after
         return None if visited is None or expire_after is None else visited + expire_after

@@ -33,21 +33,21 @@ class KeyedWindows(StepWindows):
 
     @override
     def take(self, message: Any, key: Any, time: int) -> Firing | None:
-        known = judged_key(key)
+        identity = judged_key(key)
         kind = self._kind
         if not kind.by_arrival:
             self.refresh()
-        self.touch(known)
-        before = self._open.get(known)
+        self.touch(identity)
+        before = self._open.get(identity)
         incoming = Incoming(key, message, time, self._times.now, self.watermark)
         windows, firing, counted = kind.take(self, before, incoming)
         if counted is not None:
             self.late[counted] += 1
         if windows is None:
-            self._open.pop(known, None)
+            self._open.pop(identity, None)
         elif windows is not before:
-            self._open[known] = windows
-            self._timers.note(known)
+            self._open[identity] = windows
+            self._timers.note(identity)
             due = kind.due(windows)
             if not kind.by_arrival and due is not None and due < self.next_due:
                 self.next_due = due
@@ -60,22 +60,22 @@ class KeyedWindows(StepWindows):
         until = self._times.now if kind.by_arrival else self.watermark
         waiting: list[tuple[int, bytes, Hashable]] = []
         while (time := calendar.first()) is not None and time <= until:
-            for known in calendar.take(time):
-                waiting.append((kind.end(self._open[known]), encoded(known), known))
+            for identity in calendar.take(time):
+                waiting.append((kind.end(self._open[identity]), encoded(identity), identity))
         heapq.heapify(waiting)
         while waiting:
-            _, name, known = heapq.heappop(waiting)
-            firing, rest = kind.fire(key_of(known), self._open[known])
-            self.touch(known)
+            _, name, identity = heapq.heappop(waiting)
+            firing, rest = kind.fire(key_of(identity), self._open[identity])
+            self.touch(identity)
             if rest is None:
-                del self._open[known]  # window-10
+                del self._open[identity]  # window-10
             else:
-                self._open[known] = rest
+                self._open[identity] = rest
                 due = kind.due(rest)
                 if due is not None and due <= until:
-                    heapq.heappush(waiting, (kind.end(rest), name, known))
+                    heapq.heappush(waiting, (kind.end(rest), name, identity))
                 else:
-                    calendar.note(known)
+                    calendar.note(identity)
             yield firing
         self.settle()
 
@@ -91,8 +91,8 @@ class KeyedWindows(StepWindows):
 
     @override
     def open(self) -> Iterator[Firing]:
-        for known, windows in self._open.items():
-            yield from self._kind.open(key_of(known), windows)
+        for identity, windows in self._open.items():
+            yield from self._kind.open(key_of(identity), windows)
 
     @property
     @override
@@ -109,19 +109,19 @@ class KeyedWindows(StepWindows):
 
     @override
     def go_on(self) -> None:
-        for known in self._open:
-            self._timers.note(known)
+        for identity in self._open:
+            self._timers.note(identity)
         self.settle()
 
     @override
-    def _form(self, known: Any) -> Any:
-        windows = self._open.get(known)
+    def _form(self, identity: Any) -> Any:
+        windows = self._open.get(identity)
         return None if windows is None else self._kind.form(windows, self._packer.dumps)
 
     @override
     def _make(self, name: bytes, form: Any) -> None:
         self._open[identity_of(name)] = self._kind.made(form, self._packer.loads)
 
-    def _due_of(self, known: Hashable) -> int | None:
-        windows = self._open.get(known)
+    def _due_of(self, identity: Hashable) -> int | None:
+        windows = self._open.get(identity)
         return None if windows is None else self._kind.due(windows)

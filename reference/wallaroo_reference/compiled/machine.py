@@ -107,7 +107,7 @@ class Compiled:
         names = self.names(program)
         link(program, application.name, names)
         self._feeds = {source: names[name] for source, name in program.functions.items()}
-        self._fires: list[Callable[..., None]] = [names[f"fire_{one}"] for one in self._windows]
+        self._fires: list[Callable[..., None]] = [names[f"fire_{index}"] for index in self._windows]
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -172,7 +172,7 @@ class Compiled:
 
     def windows(self) -> list[OpenWindow]:
         """Return the windows that are open now (window-11)."""
-        found = []
+        windows = []
         for step in self._windows.values():
             for key, start, end, _, parts, _, _ in step.open():
                 try:
@@ -181,19 +181,19 @@ class Compiled:
                 except (Exception, SystemExit) as error:  # noqa: BLE001 - user code's is shown
                     kind = error.error_type if isinstance(error, DeadLetterError) else None
                     value, shown = None, {"combine raised": kind or type(error).__name__}
-                found.append(OpenWindow(step.name, key, start, end, shown, value))
-        return found
+                windows.append(OpenWindow(step.name, key, start, end, shown, value))
+        return windows
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""
-        found = []
+        entities = []
         for name, store in self.stores.items():
-            for known, state in store.entities.items():
-                key = key_of(known)
+            for key_identity, state in store.entities.items():
+                key = key_of(key_identity)
                 number = partition_number(key, self._partitions)
                 structure = structure_or_kind(state)
-                found.append(Entity(name, key, number, structure, partial(_itself, state)))
-        return found
+                entities.append(Entity(name, key, number, structure, partial(_itself, state)))
+        return entities
 
     # -- checkpoints: see `wallaroo_reference.cells` -----------------------------------------------
 
@@ -288,8 +288,8 @@ class Compiled:
         if type(error) is TooMuchOutputError:
             self._end("exit", spot, lineage_in(spot, names), TooMuchOutputError.__name__)
         # By type: an object may say of itself that it is of another class.
-        known = issubclass(type(error), DeadLetterError)
-        dead = cast(DeadLetterError, error) if known else dead_letter_from(error, spot.reason)
+        is_dead = issubclass(type(error), DeadLetterError)
+        dead = cast(DeadLetterError, error) if is_dead else dead_letter_from(error, spot.reason)
         lineage = lineage_in(spot, names)
         if spot.source and self._windows and self._times.is_waiting(self._source):
             self.turns(lineage)

@@ -69,7 +69,7 @@ class MeasuredCompiled(Compiled):
         link(program, application.name, names)
         self._measured: tuple[dict[str, Callable[[Sequence[Any], int], None]], Any] = (
             {source: names[name] for source, name in program.functions.items()},
-            [names[f"fire_{one}"] for one in application.window_steps],
+            [names[f"fire_{index}"] for index in application.window_steps],
         )
 
     @override
@@ -134,9 +134,9 @@ class MeasuredCompiled(Compiled):
             self.probes.looked(self.sequence - before)
 
     def _entered_and_note(self, store: Entities, key: Any) -> tuple[Any, Hashable]:
-        entity, known = self._entered(store, key)
-        self.probes.visits[store.partition.name].append(known)
-        return entity, known
+        entity, identity = self._entered(store, key)
+        self.probes.visits[store.partition.name].append(identity)
+        return entity, identity
 
     def _enter_and_note(self, store: Entities, key: Any) -> Any:
         state = self._enter(store, key)
@@ -153,7 +153,7 @@ class _Visits:
         self._entities = entities
         self._visits = visits
 
-    def __getitem__(self, known: Hashable) -> Any:
-        state = self._entities[known]
-        self._visits.append(known)
+    def __getitem__(self, identity: Hashable) -> Any:
+        state = self._entities[identity]
+        self._visits.append(identity)
         return state

@@ -51,7 +51,7 @@ class RangePanes(StepWindows):
 
     @override
     def take(self, message: Any, key: Any, time: int) -> Fired | None:
-        known = judged_key(key)
+        identity = judged_key(key)
         self.refresh()
         kind, watermark = self._kind, self.watermark
         first_open = kind.first_open(watermark)
@@ -62,19 +62,19 @@ class RangePanes(StepWindows):
             if counted is not None:
                 self.late[counted] += 1
             return firing
-        self.touch((pane, known))
+        self.touch((pane, identity))
         kept = self._later if kind.first_with(pane) < first_open else self.panes
         accumulators = kept.get(pane)
         if accumulators is None:
             part = self.begun(message)
             self._first = max(self._first, first_open)
-            kept[pane] = {known: part}
+            kept[pane] = {identity: part}
             heapq.heappush(self._numbers, pane)
             self._settle()
-        elif known in accumulators:
-            accumulators[known] = self.updated(message, accumulators[known])
+        elif identity in accumulators:
+            accumulators[identity] = self.updated(message, accumulators[identity])
         else:
-            accumulators[known] = self.begun(message)
+            accumulators[identity] = self.begun(message)
         if partly:
             self.late["partly"] += 1
         return None
@@ -104,8 +104,8 @@ class RangePanes(StepWindows):
             waiting = set().union(*panes[0], *panes[1])
             if self._firing is not None and number == self._firing[0]:
                 waiting.intersection_update(self._firing[1])
-            for known in waiting:
-                yield self._window(number, panes, known)
+            for identity in waiting:
+                yield self._window(number, panes, identity)
 
     @override
     def count(self) -> int:
@@ -113,23 +113,23 @@ class RangePanes(StepWindows):
 
     @override
     def identities(self) -> list[Any]:
-        return [(pane, known) for pane in self._numbers for known in self._of(pane)]
+        return [(pane, identity) for pane in self._numbers for identity in self._of(pane)]
 
     @override
-    def named(self, known: Any) -> bytes:
-        return PANE.pack(known[0]) + name_of(known[1])
+    def named(self, identity: Any) -> bytes:
+        return PANE.pack(identity[0]) + name_of(identity[1])
 
     @override
     def go_on(self) -> None:
         # Between two records, what is due has fired.
         self._first = self._kind.first_open(self.watermark)
-        for pane in [one for one in self.panes if self._kind.first_with(one) < self._first]:
+        for pane in [pane for pane in self.panes if self._kind.first_with(pane) < self._first]:
             self._later[pane] = self.panes.pop(pane)
         self._numbers = sorted([*self.panes, *self._later])
         self._settle()
 
-    def _form(self, known: Any) -> Any:
-        pane, key = known
+    def _form(self, identity: Any) -> Any:
+        pane, key = identity
         kept = self.panes.get(pane) or self._later.get(pane, {})
         return self._packer.dumps(kept[key]) if key in kept else None
 
@@ -148,16 +148,16 @@ class RangePanes(StepWindows):
         return int(max(self._first, self._kind.first_with(pane)))
 
     def _of(self, pane: int) -> _Pane:
-        found = self.panes.get(pane)
-        return self._later[pane] if found is None else found
+        accumulators = self.panes.get(pane)
+        return self._later[pane] if accumulators is None else accumulators
 
     def _inside(self, number: int) -> list[int]:
         """Return the panes of a window that have messages, in order."""
         first = number * self._panes_in_slide
         end = first + self._panes_in_range
         if self._panes_in_range < len(self._numbers):
-            return [one for one in range(first, end) if one in self.panes or one in self._later]
-        return sorted([one for one in self._numbers if first <= one < end])
+            return [pane for pane in range(first, end) if pane in self.panes or pane in self._later]
+        return sorted([pane for pane in self._numbers if first <= pane < end])
 
     def _divided(self, number: int, inside: list[int]) -> tuple[list[_Pane], list[_Pane]]:
         """Return a window's panes: those of this window only, and those of later windows too."""
@@ -166,14 +166,14 @@ class RangePanes(StepWindows):
         return ending, [self._of(pane) for pane in inside if pane >= needed]
 
     def _window(
-        self, number: int, panes: tuple[list[_Pane], list[_Pane]], known: Hashable
+        self, number: int, panes: tuple[list[_Pane], list[_Pane]], identity: Hashable
     ) -> Fired:
         """Return a key's window; `panes` are those that `_divided` gives."""
-        ending = [one[known] for one in panes[0] if known in one]
-        shared = [one[known] for one in panes[1] if known in one]
+        ending = [pane[identity] for pane in panes[0] if identity in pane]
+        shared = [pane[identity] for pane in panes[1] if identity in pane]
         start = number * self._slide
         end = start + self._range
-        return key_of(known), start, end, end - 1, ending + shared, len(shared), False
+        return key_of(identity), start, end, end - 1, ending + shared, len(shared), False
 
     def _forget(self, number: int, inside: list[int]) -> None:
         """Forget the panes that only a window held that has fired."""
@@ -183,7 +183,7 @@ class RangePanes(StepWindows):
             if pane // self._panes_in_slide <= number:
                 gone = self._later.pop(pane, None) or accumulators or {}
                 if self._keeps:
-                    self.changed.update(dict.fromkeys([(pane, known) for known in gone]))
+                    self.changed.update(dict.fromkeys([(pane, identity) for identity in gone]))
             elif accumulators is not None:
                 self._later[pane] = accumulators
         while self._numbers and self._numbers[0] // self._panes_in_slide <= number:

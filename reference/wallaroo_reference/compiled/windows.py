@@ -28,15 +28,15 @@ own = PICKLED.copied
 """Returns a copy of a value; the value itself if it cannot be changed."""
 
 
-def key_of(known: Any) -> Key:
+def key_of(identity: Any) -> Key:
     """Return the key of an identity: a tuple's is its encoding, any other's the key itself."""
-    key: Key = decode_key(known[0]) if isinstance(known, tuple) else known
+    key: Key = decode_key(identity[0]) if isinstance(identity, tuple) else identity
     return key
 
 
-def encoded(known: Any) -> bytes:
+def encoded(identity: Any) -> bytes:
     """Return the canonical encoding of an identity's key."""
-    return known[0] if isinstance(known, tuple) else encode_key(known)
+    return identity[0] if isinstance(identity, tuple) else encode_key(identity)
 
 
 class StepWindows(WindowCells, Accumulating):

@@ -236,14 +236,14 @@ def _is_flat(value: Any) -> bool:
     return True
 
 
-def _same_flat(one: Any, other: Any) -> bool:
+def _same_flat(first: Any, second: Any) -> bool:
     """Whether two flat values hold the same objects, a dict's in any order."""
-    if type(one) is not type(other) or len(one) != len(other):
+    if type(first) is not type(second) or len(first) != len(second):
         return False
-    if type(one) is list:
-        return all(map(operator.is_, one, other))
+    if type(first) is list:
+        return all(map(operator.is_, first, second))
     absent = object()
-    return all(one.get(key, absent) is item for key, item in other.items())
+    return all(first.get(key, absent) is item for key, item in second.items())
 
 
 def thaw(value: Any) -> Any:

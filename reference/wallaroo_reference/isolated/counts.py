@@ -41,31 +41,31 @@ class CountStep(WindowStep):
     @override
     def take(self, arrival: Arrival) -> Firing | None:
         time = arrival.time
-        window = self._keys.get(arrival.known)
+        window = self._keys.get(arrival.identity)
         if window is None:
             part = self._updated(arrival.message)
             window = _Count(arrival.key, 1, time, time, time, arrival.now, part)
-            self._keys[arrival.known] = window
-            self._timers.note(arrival.known)
+            self._keys[arrival.identity] = window
+            self._timers.note(arrival.identity)
         else:
             window.part = self._updated(arrival.message, window.part)
             window.number += 1
             window.least, window.greatest = min(window.least, time), max(window.greatest, time)
             window.last = time
-        self.touch(arrival.known)
+        self.touch(arrival.identity)
         if window.number < self._windows.count:
             return None
-        del self._keys[arrival.known]
+        del self._keys[arrival.identity]
         return _counted(window)
 
     @override
     def due(self, now: int) -> Iterator[Firing]:  # by arrival time, in order of their ends
-        found: list[Hashable] = []
+        due: list[Hashable] = []
         while (time := self._timers.first()) is not None and time <= now:
-            found += self._timers.take(time)
-        for known in sorted(found, key=self._order):
-            self.touch(known)
-            yield _counted(self._keys.pop(known))
+            due += self._timers.take(time)
+        for identity in sorted(due, key=self._order):
+            self.touch(identity)
+            yield _counted(self._keys.pop(identity))
 
     @override
     def next_due(self) -> int | None:
@@ -90,14 +90,15 @@ class CountStep(WindowStep):
 
     @override
     def go_on(self) -> None:
-        for known in self._keys:
-            self._timers.note(known)
+        for identity in self._keys:
+            self._timers.note(identity)
 
-    def _form(self, known: Any) -> Any:
-        one = self._keys.get(known)
-        if one is None:
+    def _form(self, identity: Any) -> Any:
+        window = self._keys.get(identity)
+        if window is None:
             return None
-        return one.number, one.least, one.greatest, one.last, one.opened, packed(one.part)
+        times = window.least, window.greatest, window.last, window.opened
+        return window.number, *times, packed(window.part)
 
     def _make(self, name: bytes, form: Any) -> None:
         number, least, greatest, last, opened, part = form
@@ -105,12 +106,12 @@ class CountStep(WindowStep):
             key_of_name(name), number, least, greatest, last, opened, self._part(part)
         )
 
-    def _order(self, known: Hashable) -> tuple[int, bytes]:
-        window = self._keys[known]
+    def _order(self, identity: Hashable) -> tuple[int, bytes]:
+        window = self._keys[identity]
         return window.greatest, encode_key(window.key)
 
-    def _timeout_of(self, known: Hashable) -> int | None:
-        window, timeout = self._keys.get(known), self._windows.timeout
+    def _timeout_of(self, identity: Hashable) -> int | None:
+        window, timeout = self._keys.get(identity), self._windows.timeout
         return None if window is None or timeout is None else window.opened + timeout
 
 

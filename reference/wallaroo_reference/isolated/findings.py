@@ -296,10 +296,10 @@ def _attributes(record: Component) -> Any:
     return structures
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether `one`, which is frozen, has the same structure as `other` has now."""
+def _same(frozen: Any, current: Any) -> bool:
+    """Whether `frozen`, which is frozen, has the same structure as `current` has now."""
     try:
-        return bool(structure(thaw(one)) == structure(other))
+        return bool(structure(thaw(frozen)) == structure(current))
     except (Exception, SystemExit):  # noqa: BLE001 - user code in __reduce_ex__ may raise anything
         return False
 
@@ -308,7 +308,7 @@ def _mutables(value: Any) -> dict[int, Any]:
     """Return the mutable objects that `value` refers to, directly or not, by id."""
     if type(value) in ATOMS:
         return {}
-    found: dict[int, Any] = {}
+    mutables: dict[int, Any] = {}
     seen: set[int] = set()
     todo = [value]
     while todo and len(seen) < _WIDEST_WALK:
@@ -319,13 +319,13 @@ def _mutables(value: Any) -> dict[int, Any]:
         if _is_value(item):
             todo.extend(_parts(item))
             continue
-        found[id(item)] = item
+        mutables[id(item)] = item
         if type(item) is dict:  # from Python 3.13 on, gc does not see the items of all dicts
             todo.extend(item.keys())
             todo.extend(item.values())
         else:
             todo.extend(gc.get_referents(item))
-    return found
+    return mutables
 
 
 def _is_value(item: Any) -> bool:
@@ -344,10 +344,10 @@ def _parts(value: Any) -> Iterable[Any]:
     return [getattr(value, name, None) for name in fields]
 
 
-def _shared(one: dict[int, Any], other: dict[int, Any]) -> str | None:
+def _shared(first: dict[int, Any], second: dict[int, Any]) -> str | None:
     """Return the type of an object in both; objects that pickle by reference do not count."""
-    for key in one.keys() & other.keys():
-        item = one[key]
+    for key in first.keys() & second.keys():
+        item = first[key]
         try:
             if pickle.loads(pickle.dumps(item, PROTOCOL)) is item:  # noqa: S301 - our own bytes
                 continue

@@ -243,12 +243,12 @@ class Interpreter(Walk):
     @property
     def late(self) -> dict[tuple[str, str], int]:
         """Late messages by (step, ``dropped`` or ``partly``) (window-6)."""
-        found = {}
+        late = {}
         for place, (step, _) in self._windows.items():
             for what, number in (("dropped", step.dropped), ("partly", step.partly_late)):
                 if number:
-                    found[str(place.step), what] = number
-        return found
+                    late[str(place.step), what] = number
+        return late
 
     @property
     def open_windows(self) -> int:
@@ -257,7 +257,7 @@ class Interpreter(Walk):
 
     def windows(self) -> list[OpenWindow]:
         """Return the windows that are open now (window-11)."""
-        found = []
+        windows = []
         for place, (step, _) in self._windows.items():
             for firing in step.open():
                 try:
@@ -265,10 +265,10 @@ class Interpreter(Walk):
                     shown = structure_or_kind(value)
                 except DeadLetterError as dead:
                     value, shown = None, {"combine raised": dead.error_type}
-                found.append(
+                windows.append(
                     OpenWindow(str(place.step), firing.key, firing.start, firing.end, shown, value)
                 )
-        return found
+        return windows
 
     def entities(self) -> list[Entity]:
         """Return the state entities as they are now."""

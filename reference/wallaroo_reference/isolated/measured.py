@@ -111,7 +111,7 @@ class _Entities(dict[Hashable, FrozenEntity]):
         super().__init__()
         self._visits = visits
 
-    def get(self, known: Hashable, default: Any = None) -> Any:
+    def get(self, identity: Hashable, default: Any = None) -> Any:
         """Return an entity."""
-        self._visits.append(known)
-        return super().get(known, default)
+        self._visits.append(identity)
+        return super().get(identity, default)

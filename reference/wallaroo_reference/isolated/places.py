@@ -57,10 +57,10 @@ class FrozenEntity:
 
 def places(application: Application) -> list[Place]:
     """Return the place of each node; their consumers are linked."""
-    made = [_place(application, node) for node in application.nodes]
-    for place, consumers in zip(made, application.consumers, strict=True):
-        place.consumers.extend([made[index] for index in consumers])
-    return made
+    places = [_place(application, node) for node in application.nodes]
+    for place, consumers in zip(places, application.consumers, strict=True):
+        place.consumers.extend([places[index] for index in consumers])
+    return places
 
 
 def _place(application: Application, node: Node) -> Place:

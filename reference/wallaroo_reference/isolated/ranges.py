@@ -51,19 +51,19 @@ class RangeStep(WindowStep):
             if not placed or self.watermark == FOREVER:
                 return self._late(arrival, windows.late)
             pane, partly = self._first_open() * windows.slide // self._pane, False
-        panes = self._keys.get(arrival.known)
+        panes = self._keys.get(arrival.identity)
         if panes is not None and pane in panes.parts:
             panes.parts[pane] = self._updated(arrival.message, panes.parts[pane])
         else:
             part = self._updated(arrival.message)
             earliest = max(self._first_with(pane), self._first_open())
             if panes is None:
-                panes = self._keys[arrival.known] = _Panes(arrival.key, {}, earliest)
+                panes = self._keys[arrival.identity] = _Panes(arrival.key, {}, earliest)
             panes.parts[pane] = part
             self._count += 1
             panes.earliest = min(panes.earliest, earliest)
-            self._timers.note(arrival.known)
-        self.touch((pane, arrival.known))
+            self._timers.note(arrival.identity)
+        self.touch((pane, arrival.identity))
         self.partly_late += partly
         return None
 
@@ -73,11 +73,11 @@ class RangeStep(WindowStep):
         while (end := self._timers.first()) is not None:
             if self.watermark < end + windows.delay:
                 return
-            for known in self._timers.take(end, self._encoded):
-                panes = self._keys[known]
+            for identity in self._timers.take(end, self._encoded):
+                panes = self._keys[identity]
                 number = panes.earliest
                 parts = self._parts(panes, number)
-                self._forget_fired(known, panes)
+                self._forget_fired(identity, panes)
                 yield Firing(panes.key, end - windows.range, end, end - 1, parts)
 
     @override
@@ -104,28 +104,28 @@ class RangeStep(WindowStep):
 
     @override
     def identities(self) -> list[Any]:
-        return [(pane, known) for known, panes in self._keys.items() for pane in panes.parts]
+        return [(pane, identity) for identity, panes in self._keys.items() for pane in panes.parts]
 
     @override
-    def named(self, known: Any) -> bytes:
-        return PANE.pack(known[0]) + name_of(known[1])
+    def named(self, identity: Any) -> bytes:
+        return PANE.pack(identity[0]) + name_of(identity[1])
 
     @override
     def go_on(self) -> None:  # between two records: what is due has fired
-        for known, panes in self._keys.items():
+        for identity, panes in self._keys.items():
             panes.earliest = max(self._first_with(min(panes.parts)), self._first_open())
-            self._timers.note(known)
+            self._timers.note(identity)
 
-    def _form(self, known: Any) -> Any:
-        panes = self._keys.get(known[1])
-        part = _ABSENT if panes is None else panes.parts.get(known[0], _ABSENT)
+    def _form(self, identity: Any) -> Any:
+        panes = self._keys.get(identity[1])
+        part = _ABSENT if panes is None else panes.parts.get(identity[0], _ABSENT)
         return None if part is _ABSENT else packed(part)
 
     def _make(self, name: bytes, form: Any) -> None:
-        known = identity_of(name[PANE.size :])
-        panes = self._keys.get(known)
+        identity = identity_of(name[PANE.size :])
+        panes = self._keys.get(identity)
         if panes is None:
-            panes = self._keys[known] = _Panes(key_of_name(name, self.kind), {}, 0)
+            panes = self._keys[identity] = _Panes(key_of_name(name, self.kind), {}, 0)
         panes.parts[PANE.unpack_from(name)[0]] = self._part(form)
         self._count += 1
 
@@ -153,25 +153,25 @@ class RangeStep(WindowStep):
         inside = [pane for pane in panes.parts if start <= pane * self._pane < end]
         return tuple([panes.parts[pane] for pane in sorted(inside)])
 
-    def _forget_fired(self, known: Hashable, panes: _Panes) -> None:
+    def _forget_fired(self, identity: Hashable, panes: _Panes) -> None:
         """Forget the panes that only the key's earliest window still held, which has fired."""
         panes.earliest += 1
         start = panes.earliest * self._windows.slide
-        for pane in [one for one in panes.parts if one * self._pane < start]:
+        for pane in [number for number in panes.parts if number * self._pane < start]:
             del panes.parts[pane]
             self._count -= 1
-            self.touch((pane, known))
+            self.touch((pane, identity))
         if panes.parts:
             panes.earliest = max(panes.earliest, self._first_with(min(panes.parts)))
-            self._timers.note(known)
+            self._timers.note(identity)
         else:
-            del self._keys[known]  # window-10
+            del self._keys[identity]  # window-10
 
-    def _next_end(self, known: Hashable) -> int | None:
-        panes = self._keys.get(known)
+    def _next_end(self, identity: Hashable) -> int | None:
+        panes = self._keys.get(identity)
         if panes is None:
             return None
         return panes.earliest * self._windows.slide + self._windows.range
 
-    def _encoded(self, known: Hashable) -> bytes:
-        return encode_key(self._keys[known].key)
+    def _encoded(self, identity: Hashable) -> bytes:
+        return encode_key(self._keys[identity].key)

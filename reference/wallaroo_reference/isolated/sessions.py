@@ -45,21 +45,22 @@ class SessionStep(WindowStep):
     @override
     def take(self, arrival: Arrival) -> Firing | None:
         time, gap = arrival.time, self._windows.gap
-        known = self._keys.get(arrival.known)
-        meeting = [] if known is None else [one for one in known.sessions if self._meets(one, time)]
+        entry = self._keys.get(arrival.identity)
+        sessions = [] if entry is None else entry.sessions
+        meeting = [session for session in sessions if self._meets(session, time)]
         if not meeting and time + gap + self._windows.delay <= self.watermark:
             return self._late(arrival, self._windows.late)
         merged = _Session(time, time, self._updated(arrival.message))
         if meeting:
             # In order of the first event time; on a tie the older one comes first.
-            merged = self._merged(sorted([*meeting, merged], key=lambda one: one.first))
-        if known is None:
-            known = self._keys[arrival.known] = _Sessions(arrival.key, [])
-        known.sessions = [one for one in known.sessions if one not in meeting]
-        known.sessions.append(merged)
-        known.sessions.sort(key=lambda one: one.first)
-        self._timers.note(arrival.known)
-        self.touch(arrival.known)
+            merged = self._merged(sorted([*meeting, merged], key=lambda session: session.first))
+        if entry is None:
+            entry = self._keys[arrival.identity] = _Sessions(arrival.key, [])
+        entry.sessions = [session for session in entry.sessions if session not in meeting]
+        entry.sessions.append(merged)
+        entry.sessions.sort(key=lambda session: session.first)
+        self._timers.note(arrival.identity)
+        self.touch(arrival.identity)
         return None
 
     @override
@@ -68,14 +69,14 @@ class SessionStep(WindowStep):
             if self.watermark < end + self._windows.delay:
                 return
             for identity in self._timers.take(end, self._encoded):
-                known = self._keys[identity]
-                session = known.sessions.pop(0)
+                entry = self._keys[identity]
+                session = entry.sessions.pop(0)
                 self.touch(identity)
-                if known.sessions:
+                if entry.sessions:
                     self._timers.note(identity)
                 else:
                     del self._keys[identity]  # window-10
-                yield self._firing(known.key, session)
+                yield self._firing(entry.key, session)
 
     @override
     def next_due(self) -> int | None:
@@ -84,9 +85,9 @@ class SessionStep(WindowStep):
 
     @override
     def open(self) -> Iterator[Firing]:
-        for known in self._keys.values():
-            for session in known.sessions:
-                yield self._firing(known.key, session)
+        for entry in self._keys.values():
+            for session in entry.sessions:
+                yield self._firing(entry.key, session)
 
     @override
     def count(self) -> int:
@@ -98,12 +99,14 @@ class SessionStep(WindowStep):
 
     @override
     def go_on(self) -> None:
-        for known in self._keys:
-            self._timers.note(known)
+        for identity in self._keys:
+            self._timers.note(identity)
 
-    def _form(self, known: Any) -> Any:
-        kept = self._keys.get(known)
-        return kept and [(one.first, one.last, packed(one.part)) for one in kept.sessions]
+    def _form(self, identity: Any) -> Any:
+        entry = self._keys.get(identity)
+        return entry and [
+            (session.first, session.last, packed(session.part)) for session in entry.sessions
+        ]
 
     def _make(self, name: bytes, form: Any) -> None:
         sessions = [_Session(first, last, self._part(part)) for first, last, part in form]
@@ -115,9 +118,9 @@ class SessionStep(WindowStep):
         return session.first < time + gap and time < session.last + gap
 
     def _merged(self, parts: list[_Session]) -> _Session:
-        combined = self.combined(tuple([one.part for one in parts]))
-        first = min([one.first for one in parts])
-        last = max([one.last for one in parts])
+        combined = self.combined(tuple([session.part for session in parts]))
+        first = min([session.first for session in parts])
+        last = max([session.last for session in parts])
         return _Session(first, last, self._freeze(combined))
 
     def _end(self, session: _Session) -> int:
@@ -128,8 +131,8 @@ class SessionStep(WindowStep):
         return Firing(key, session.first, end, end - 1, (session.part,))
 
     def _next_end(self, identity: Hashable) -> int | None:
-        known = self._keys.get(identity)
-        return None if known is None else self._end(known.sessions[0])
+        entry = self._keys.get(identity)
+        return None if entry is None else self._end(entry.sessions[0])
 
     def _encoded(self, identity: Hashable) -> bytes:
         return encode_key(self._keys[identity].key)

@@ -154,17 +154,17 @@ class Walk:
         key: Key | None = None
         try:
             candidate = self._route(place, operation, message, lineage)
-            known = store.judge(candidate)
+            identity = store.judge(candidate)
             key = candidate
-            entity = store.entities.get(known)
+            entity = store.entities.get(identity)
             if entity is None:
-                entity = self._build(place, store, key, known, lineage)
+                entity = self._build(place, store, key, identity, lineage)
             if self._expiring:
-                store.visit(known, self._watermarks.now)
+                store.visit(identity, self._watermarks.now)
             before = entity.state
             output = self._visit(place, entity, message, lineage)
             if entity.state is not before:
-                store.touch(known)
+                store.touch(identity)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, key, dead)
             return
@@ -175,21 +175,26 @@ class Walk:
         route = operation.route
         if route is None:
             return self._key_of_message(operation)
-        mine = thaw(message)
-        key = call_user_code(route.call, place.reason, mine)
-        self._observer.routed(place, lineage, message, mine)
+        thawed = thaw(message)
+        key = call_user_code(route.call, place.reason, thawed)
+        self._observer.routed(place, lineage, message, thawed)
         return key
 
     def _build(
-        self, place: Place, store: Store[FrozenEntity], key: Key, known: Hashable, lineage: Lineage
+        self,
+        place: Place,
+        store: Store[FrozenEntity],
+        key: Key,
+        identity: Hashable,
+        lineage: Lineage,
     ) -> FrozenEntity:
         """Build the entity of a key whose first message has come (state-1)."""
-        store.expect(key, known)
+        store.expect(key, identity)
         builder = store.partition.builder
         state = call_user_code(builder.call, place.reason)
         self._observer.built(place, lineage, key, builder, state)
-        entity = store.entities[known] = FrozenEntity(key, self._freeze(state))
-        store.touch(known)
+        entity = store.entities[identity] = FrozenEntity(key, self._freeze(state))
+        store.touch(identity)
         return entity
 
     def _visit(self, place: Place, entity: FrozenEntity, message: Any, lineage: Lineage) -> Any:
@@ -199,15 +204,15 @@ class Walk:
         """
         assert place.stateful is not None
         operation = place.stateful
-        mine = thaw(message)
+        thawed = thaw(message)
         state = thaw(entity.state)
         try:
-            result = call_user_code(place.call, place.reason, mine, state)
-            given, changed = pair_of(result) if operation.computation.pair else (result, True)
+            result = call_user_code(place.call, place.reason, thawed, state)
+            returned, changed = pair_of(result) if operation.computation.pair else (result, True)
             if not place.multi:
-                output = None if given is None else self._freeze(given)  # state-5, state-6
+                output = None if returned is None else self._freeze(returned)  # state-5, state-6
             else:
-                given, output = self._items(place, given)
+                returned, output = self._items(place, returned)
             after = self._freeze(state) if changed else entity.state
         except DeadLetterError as dead:
             self._observer.failed(place, lineage, entity, state, dead)
@@ -215,7 +220,7 @@ class Walk:
         if not changed:  # state-4: what the call did to its copy is dropped
             self._observer.unchanged(place, lineage, entity, state)
         entity.state = after  # state-3
-        self._observer.visited(place, lineage, entity, mine, state, given)
+        self._observer.visited(place, lineage, entity, thawed, state, returned)
         return output
 
     # -- graphs and keys -------------------------------------------------------------------------
@@ -272,9 +277,9 @@ class Walk:
                 candidate: Any = self._key_of_message(operation)
             else:
                 candidate = self._called_for_key(place, operation.route, message)
-            known = judged_key(candidate)
+            identity = judged_key(candidate)
             key = candidate
-            arrival = Arrival(message, key, known, self._context.time, self._watermarks.now)
+            arrival = Arrival(message, key, identity, self._context.time, self._watermarks.now)
             firing = step.take(arrival)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, key, dead)
@@ -300,8 +305,8 @@ class Walk:
 
     def _encode(self, place: Place, message: Any, lineage: Lineage) -> None:
         try:
-            mine = thaw(message)
-            output = call_user_code(place.call, place.reason, mine)
+            thawed = thaw(message)
+            output = call_user_code(place.call, place.reason, thawed)
             if output is None:  # sink-1
                 return
             written = written_of(output)
@@ -310,7 +315,7 @@ class Walk:
             return
         assert place.sink is not None
         self.outputs[place.sink].append(written)
-        self._observer.encoded(place, lineage, message, mine)
+        self._observer.encoded(place, lineage, message, thawed)
 
     # -- what can go wrong -----------------------------------------------------------------------
 

@@ -59,8 +59,8 @@ class Watermarks:
 
     def move(self, source: str, event_time: int) -> None:
         """A message of `source` has this event time."""
-        known = self._sources[source]
-        known.greatest = max(known.greatest, event_time)
+        times = self._sources[source]
+        times.greatest = max(times.greatest, event_time)
 
     def end(self, source: str) -> None:
         """A source has ended."""
@@ -70,20 +70,20 @@ class Watermarks:
         """Return the times of the sources, by name."""
         return {
             name: SourceMoment(
-                None if known.greatest == NEVER else int(known.greatest),
-                known.last_frame,
-                known.ended,
+                None if times.greatest == NEVER else int(times.greatest),
+                times.last_frame,
+                times.ended,
             )
-            for name, known in self._sources.items()
+            for name, times in self._sources.items()
         }
 
     def go_on_from(self, moment: Moment) -> None:
         """Continue from the watermarks of another run."""
         self.now, self.first = moment.now, moment.first
         for name, was in moment.sources.items():
-            known = self._sources[name]
-            known.greatest = NEVER if was.greatest is None else was.greatest
-            known.last_frame, known.ended = was.last_frame, was.ended
+            times = self._sources[name]
+            times.greatest = NEVER if was.greatest is None else was.greatest
+            times.last_frame, times.ended = was.last_frame, was.ended
 
     def of(self, ways: dict[str, int]) -> Watermark:
         """Return the watermark of a step: the least of its sources', less the delays.
@@ -91,12 +91,12 @@ class Watermarks:
         Args:
             ways: the step's sources, with the delays on the way (`Application.ways`).
         """
-        found: list[Watermark] = []
+        watermarks: list[Watermark] = []
         for name, delay in ways.items():
             watermark = self._of_source(self._sources[name])
             if watermark is not None:
-                found.append(watermark - delay)
-        return min(found, default=NEVER)
+                watermarks.append(watermark - delay)
+        return min(watermarks, default=NEVER)
 
     def arrival_for(self, ways: dict[str, int], target: int) -> Watermark:
         """Return the least arrival time at which the step's watermark is `target` by time alone.

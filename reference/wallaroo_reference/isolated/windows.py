@@ -56,14 +56,14 @@ class Arrival:
     Args:
         message: frozen.
         key: its key, valid.
-        known: the key's identity, by which windows are kept.
+        identity: the key's identity, by which windows are kept.
         time: its event time.
         now: the arrival time of the record.
     """
 
     message: Any
     key: Key
-    known: Hashable
+    identity: Hashable
     time: int
     now: int
 
@@ -133,8 +133,8 @@ class WindowStep(WindowCells):
         arguments: tuple[Any, ...] = (firing.key, accumulator)
         if self._aggregation.wants_window:
             arguments = (*arguments, WindowBounds(firing.start, firing.end))
-        given = call_user_code(self._aggregation.output, Reason.RAISED, *arguments)
-        return None if given is None else self._freeze(given)
+        output = call_user_code(self._aggregation.output, Reason.RAISED, *arguments)
+        return None if output is None else self._freeze(output)
 
     def combined(self, parts: tuple[Any, ...]) -> Any:
         """Return accumulators combined in their order, as an object of the caller's own."""
@@ -161,11 +161,11 @@ class WindowStep(WindowCells):
         """Return an accumulator after one more message, frozen; without one, of a new window."""
         aggregation = self._aggregation
         if accumulator is _NOTHING:
-            mine = call_user_code(aggregation.initial_accumulator, Reason.RAISED)
+            thawed = call_user_code(aggregation.initial_accumulator, Reason.RAISED)
         else:
-            mine = thaw(accumulator)
-        result = call_user_code(aggregation.call, Reason.RAISED, thaw(message), mine)
-        return self._freeze(mine if result is None else result)
+            thawed = thaw(accumulator)
+        result = call_user_code(aggregation.call, Reason.RAISED, thaw(message), thawed)
+        return self._freeze(thawed if result is None else result)
 
     def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:
         """Do with a late message what the policy says (window-6)."""

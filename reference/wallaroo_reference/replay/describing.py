@@ -315,8 +315,8 @@ def _step_json(step: Step) -> dict[str, Any]:
             "end": step.firing.end,
             "fired_by": _cause(step),
             "messages": [
-                {"lineage": list(one.lineage), "time": one.time, "came": _structure(one.message)}
-                for one in step.puts
+                {"lineage": list(put.lineage), "time": put.time, "came": _structure(put.message)}
+                for put in step.puts
             ],
         }
     if step.what != "sink":
@@ -383,11 +383,11 @@ def _attribute(name: Any) -> str:
 def _of_pairs(old: list[Any], new: list[Any], way: Any) -> Iterator[tuple[str, Any, Any]]:
     were = {canonical_json(name): (name, value) for name, value in old}
     are = {canonical_json(name): (name, value) for name, value in new}
-    for known in sorted(were.keys() | are.keys()):
-        name = (were.get(known) or are[known])[0]
-        if known not in were:
-            yield way(name), None, are[known][1]
-        elif known not in are:
-            yield way(name), were[known][1], None
+    for identity in sorted(were.keys() | are.keys()):
+        name = (were.get(identity) or are[identity])[0]
+        if identity not in were:
+            yield way(name), None, are[identity][1]
+        elif identity not in are:
+            yield way(name), were[identity][1], None
         else:
-            yield from changes(were[known][1], are[known][1], way(name))
+            yield from changes(were[identity][1], are[identity][1], way(name))

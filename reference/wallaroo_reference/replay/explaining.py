@@ -84,10 +84,10 @@ class Replayed:
             WallarooError: there is no such output, or the log cannot be read.
         """
         if sink not in self.application.sinks:
-            known = ", ".join([f"{pipeline}/{index}" for pipeline, index in self.application.sinks])
+            names = ", ".join([f"{pipeline}/{index}" for pipeline, index in self.application.sinks])
             raise WallarooError(
                 f"application {self.application.name!r} has no sink {sink[0]}/{sink[1]}; it has "
-                f"{known or 'none'}"
+                f"{names or 'none'}"
             )
         search = _Search(number, f"sink {sink[0]}/{sink[1]} has", "outputs")
 
@@ -144,16 +144,16 @@ class Replayed:
             WallarooError: there is no such state partition or entity, or the log cannot be read.
         """
         if partition not in self.application.partition:
-            known = ", ".join(map(repr, self.application.partition)) or "none"
+            names = ", ".join(map(repr, self.application.partition)) or "none"
             raise WallarooError(
                 f"application {self.application.name!r} has no state partition {partition!r}; it "
-                f"has {known}"
+                f"has {names}"
             )
-        found = Visits(partition, key, deque(maxlen=visits))
-        self._visits({(partition, encode_key(key)): found}, self.until, {})
-        if not found.count:
+        visits_of_key = Visits(partition, key, deque(maxlen=visits))
+        self._visits({(partition, encode_key(key)): visits_of_key}, self.until, {})
+        if not visits_of_key.count:
             raise WallarooError(f"no message has met the entity {key!r:.80} of {partition!r}")
-        return found
+        return visits_of_key
 
     def _with_history(self, end: Step, visits: int) -> Explanation:
         first: dict[EntityName, Step] = {}

@@ -69,8 +69,8 @@ def _let_ctrl_c_through(ended: Ended) -> None:
 
 
 def _no_source(application: Application, run: Run) -> WallarooError:
-    known = ", ".join(map(repr, application.sources))
+    names = ", ".join(map(repr, application.sources))
     return WallarooError(
         f"record {run.first} is of source {run.source!r}, and application {application.name!r} has "
-        f"{known} only. Run the application that was recorded, or one whose sources have its names"
+        f"{names} only. Run the application that was recorded, or one whose sources have its names"
     )

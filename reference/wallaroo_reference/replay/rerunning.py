@@ -230,7 +230,7 @@ class JSONLines(ResultWriter):
 
 def file_name(sink: SinkId) -> str:
     """Return the name of the file of a sink's outputs: ``PIPELINE.INDEX``."""
-    name = "".join([one if one.isalnum() or one in " -_." else "_" for one in sink[0]])
+    name = "".join([letter if letter.isalnum() or letter in " -_." else "_" for letter in sink[0]])
     return f"{name}.{sink[1]}"
 
 
@@ -243,7 +243,7 @@ def sink_of(text: str, application: Application) -> SinkId:
     for pipeline, index in application.sinks:
         if text in (f"{pipeline}/{index}", escaped(f"{pipeline}/{index}")):
             return pipeline, index
-    known = ", ".join([f"{pipeline}/{index}" for pipeline, index in application.sinks])
+    names = ", ".join([f"{pipeline}/{index}" for pipeline, index in application.sinks])
     raise WallarooError(
-        f"application {application.name!r} has no sink {text}; it has {known or 'none'}"
+        f"application {application.name!r} has no sink {text}; it has {names or 'none'}"
     )

@@ -322,14 +322,14 @@ class Panes:
 
     def puts(self, parts: Sequence[Any]) -> list[Put]:
         """Return the messages in accumulators, in order of lineage."""
-        found: list[Put] = []
+        puts: list[Put] = []
         todo = [part for part in parts if isinstance(part, _Pane)]
         while todo:
             pane = todo.pop()
             if pane.put is not None:
-                found.append(pane.put)
+                puts.append(pane.put)
             todo.extend(pane.made_of)
-        return sorted(found, key=lambda put: lineage_order(put.lineage))
+        return sorted(puts, key=lambda put: lineage_order(put.lineage))
 
 
 class _Pane(Frozen):

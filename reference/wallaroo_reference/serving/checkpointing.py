@@ -168,7 +168,7 @@ class Checkpoints:
             return
         made = _Made(
             self._machine.moment(),
-            [one.count() for one in self._machine.cells()],
+            [cells.count() for cells in self._machine.cells()],
             packed,
             self._outbox.made(),
             dict(self._feeder.logged),
@@ -226,8 +226,8 @@ class Checkpoints:
             sink: self._outputs_before.get(sink, 0) + count for sink, count in made.outputs.items()
         }
         kinds = [
-            CellsHead(one.kind, one.name, count)
-            for one, count in zip(self._machine.cells(), made.counts, strict=True)
+            CellsHead(cells.kind, cells.name, count)
+            for cells, count in zip(self._machine.cells(), made.counts, strict=True)
         ]
         head = Head(
             at=self._clock(),

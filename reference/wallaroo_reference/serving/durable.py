@@ -138,7 +138,7 @@ class Durable:
         """Copy the figures of the log and the checkpoint; in any thread."""
         log, checkpoints = self._log, self._checkpoints
         reasons = self._edges.paused_by
-        metrics.held_back = next((why for one, why in _WHY.items() if one in reasons), "")
+        metrics.held_back = next((why for reason, why in _WHY.items() if reason in reasons), "")
         kept = metrics.kept = metrics.kept or KeptFigures()
         kept.log_bytes = log.size
         kept.log_records = log.next_sequence - log.first_sequence

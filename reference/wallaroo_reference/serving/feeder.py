@@ -143,7 +143,7 @@ class Feeder(Intake):
     @property
     def unprocessed(self) -> int:
         """Frames and other records that wait."""
-        return sum([len(one[1]) if isinstance(one, tuple) else 1 for one in self._backlog])
+        return sum([len(entry[1]) if isinstance(entry, tuple) else 1 for entry in self._backlog])
 
     def begin_with(self, earlier: Iterator[Entry], caught_up: Callable[[], None]) -> None:
         """Process what was logged before this run first, in the running loop.

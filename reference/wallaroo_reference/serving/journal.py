@@ -74,7 +74,9 @@ class Journal(Intake):
     @property
     def waiting(self) -> int:
         """Number of records that have been read and are not in the log."""
-        return sum([len(one[1]) if isinstance(one, tuple) else len(one) for one in self._waiting])
+        return sum(
+            [len(entry[1]) if isinstance(entry, tuple) else len(entry) for entry in self._waiting]
+        )
 
     @property
     def idle(self) -> bool:
@@ -130,10 +132,15 @@ class Journal(Intake):
                 self._feeder.receive(source, payloads, log.latest_at)
             else:
                 latest = log.latest_at
-                entry = [replace(one, at=(latest := max(latest, one.at))) for one in entry]
-                entry = [to_log(one) if isinstance(one, Value) else one for one in entry]
+                entry = [replace(record, at=(latest := max(latest, record.at))) for record in entry]
+                entry = [
+                    to_log(record) if isinstance(record, Value) else record for record in entry
+                ]
                 log.append_records(
-                    [one.as_logged if isinstance(one, LoggedValue) else one for one in entry]
+                    [
+                        record.as_logged if isinstance(record, LoggedValue) else record
+                        for record in entry
+                    ]
                 )
                 self._sync()
                 self._feeder.receive_records(entry)
