@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import stat
+from pathlib import Path
 
 import pytest
 from wallaroo_spark.jvm.java import JavaNotFoundError, find_java
@@ -66,3 +68,10 @@ def test_inside_one_jvm_connections_need_a_secret(tmp_path, master):
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "local-cluster[2,1,1024]"])
 def test_on_a_cluster_its_own_settings_decide(tmp_path, master):
     assert "spark.authenticate" not in SessionSettings(master).spark_conf(tmp_path)
+
+
+def test_sparks_own_pages_are_turned_on_as_the_guide_says(tmp_path):
+    guide = (Path(__file__).parents[3] / "docs" / "spark.md").read_text("utf-8")
+    [(name, value)] = re.findall(r"`--conf (spark\.ui\.enabled)=(\w+)`", guide)
+    assert SessionSettings().spark_conf(tmp_path)[name] == "false"
+    assert SessionSettings(conf={name: value}).spark_conf(tmp_path)[name] == "true"
