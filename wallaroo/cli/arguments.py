@@ -153,6 +153,11 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         help="keep state and unprocessed input here, and go on from here after a crash",
     )
     parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="refuse to begin if --checkpoint holds none, as after a mistyped path",
+    )
+    parser.add_argument(
         "--accept-old-states",
         action="store_true",
         help="go on with stored states that lack attributes of their class as it is today",

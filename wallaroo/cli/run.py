@@ -29,8 +29,9 @@ from wallaroo.cli.main import CommandParser, Subparsers
 from wallaroo.cli.summary import print_summary
 from wallaroo.cli.terminal import progress_display
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, engine_names, load_engine
-from wallaroo.errors import EngineNotFoundError, ExtraMissingError
+from wallaroo.errors import EngineNotFoundError, ExtraMissingError, UsageError
 from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import IDENTITY
 from wallaroo.user_code.slips import slips_logged
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def run(options: argparse.Namespace) -> int:
     read = options.app_arguments[: len(options.app_arguments) - len(options.unread_arguments)]
     engine_parser = _engine_parser(engine)
     own, rest = engine_parser.parse_known_args(read)
+    _refuse_absent_checkpoint(own)
     stopper = _Stopper()
     with (
         stopper.listening(),
@@ -177,6 +179,23 @@ def run(options: argparse.Namespace) -> int:
     as_json = options.log_json or options.progress == "json"
     print_summary(application, engine.name, summary, sys.stderr, as_json=as_json)
     return summary.exit_code
+
+
+def _refuse_absent_checkpoint(own: argparse.Namespace) -> None:
+    """Refuse ``--resume`` where there is nothing to go on from.
+
+    Raises:
+        UsageError: the directory holds no checkpoint, or none is named.
+    """
+    if not getattr(own, "resume", False):
+        return
+    if own.checkpoint is None:
+        raise UsageError("--resume goes with --checkpoint DIR, the directory to go on from")
+    if not (own.checkpoint / IDENTITY).exists():
+        raise UsageError(
+            f"{own.checkpoint} holds no checkpoint: it has no {IDENTITY}. Look at the path; to "
+            "begin anew, leave --resume out"
+        )
 
 
 def _serve_options(

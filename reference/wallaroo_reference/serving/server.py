@@ -25,6 +25,7 @@ from wallaroo.overriding import override
 from wallaroo.records import End, Value
 from wallaroo.topology import Application
 from wallaroo.trace import DeadLetter
+from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import FILES
 from wallaroo.transport.interfaces import Receiver
@@ -107,6 +108,8 @@ class Server(Receiver, Handle):
             if isinstance(on_disk, Recovery):
                 on_disk.restore(self._machine)
                 on_disk.generators()  # refused now, if one cannot be read
+                assert self._checkpoint.directory is not None
+                say_where_it_begins(self._checkpoint.directory, on_disk.log.next_sequence)
             self._edges = Edges(application, options, self._thread, self, addresses, clock)
         except BaseException:
             if on_disk is not None:

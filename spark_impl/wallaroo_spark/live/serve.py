@@ -22,6 +22,7 @@ from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
 from wallaroo.overriding import override
 from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.listener import Address
 from wallaroo.transport.stop_clock import StopClock
@@ -88,6 +89,8 @@ class Server(Handle):
             directory = self._directory(up)
             storage = up.enter_context(opened(directory, application, own, options.partitions))
             checkpoint = storage.checkpoint
+            if own.checkpoint is not None:
+                say_where_it_begins(directory, storage.log.next_sequence)
             timed = application.time_decides
             self._resume = storage.resume
             self._ending = Ending()

@@ -365,3 +365,29 @@ def test_a_state_that_shares_lists_at_every_level_is_shown_in_bytes():
     data = pickle.dumps(state)
     assert structure_of(data) == ["stored", base64.b64encode(data).decode()]
     assert structure_of(pickle.dumps([[0] * 1000] * 1000))[0] == "list"
+
+
+def test_a_run_says_whether_and_where_it_resumes(copy, capsys):
+    command = ["run", str(copy / "letters.py"), "--stdin", "--stdout", "--checkpoint"]
+    for directory, said in (("c", "resumed at record 3"), ("new", "a new checkpoint, without")):
+        process = subprocess.run(
+            [sys.executable, "-m", "wallaroo", *command, str(copy / directory)],
+            input="b\n",
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert process.returncode == 0
+        assert f"{copy / directory}: {said}" in process.stderr
+
+
+@pytest.mark.parametrize("engine", ["reference", "spark"])
+def test_resume_wants_a_checkpoint_that_exists(copy, capsys, engine):
+    command = ["run", str(copy / "letters.py"), "--engine", engine, "--stdin", "--stdout"]
+    mistyped = copy / "d"
+    assert main([*command, "--resume", "--checkpoint", str(mistyped)]) == 2
+    assert f"{mistyped} holds no checkpoint: it has no identity.json" in capsys.readouterr().err
+    assert not mistyped.exists()
+    assert main([*command, "--resume"]) == 2
+    assert "--resume goes with --checkpoint DIR" in capsys.readouterr().err
+    assert run(copy / "c", copy / "letters.py", "b\n").endswith("\n")
