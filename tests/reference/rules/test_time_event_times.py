@@ -6,9 +6,8 @@ import enum
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from small_windows import Gather, arrivals, built, events, fail, initial, said, sink, windowed
+from small_windows import Gather, arrivals, built, events, fail, initial, sink, windowed
 
-import wallaroo
 from wallaroo import range_windows, seconds
 
 TEN = range_windows(seconds(10))
@@ -85,15 +84,6 @@ def test_time_2_what_raises_is_raised(run, letters):
     assert "lambda" in result.dead_letters[0].where[-1].function
 
 
-@pytest.mark.parametrize("time", [10**19, -1, 99e9, None])
-def test_time_2_neither_moves_time(run, time):
-    times = {"a": seconds(1), "b": time, "c": seconds(2)}
-    source = events(event_time=lambda event: times[event[0]])
-    result = run(windowed(TEN, source=source), {"events": [b"a 0", b"b 0", b"c 0"]}, end=False)
-    assert result.output == []
-    assert len(result.dead_letters) == 1
-
-
 def test_time_2_system_exit_ends_the_run(run):
     def leave(event):
         raise SystemExit
@@ -101,33 +91,6 @@ def test_time_2_system_exit_ends_the_run(run):
     result = run(built(events(event_time=leave).to_sink(sink())), {"events": [b"a 0", b"b 0"]})
     assert (result.trace.ended.kind, result.trace.ended.lineage) == ("exit", (0,))
     assert result.dead_letters == []
-
-
-def test_time_2_what_it_does_to_the_message_is_invisible(isolated):
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def as_list(payload):
-        return payload.decode().split()
-
-    def take(words):
-        return seconds(int(words.pop()))
-
-    source = events(decoder=as_list, event_time=take)
-    application = built(source.to_sink(sink()))
-    assert isolated(application, {"events": [b"a 1"]}).output == [b"['a', '1'];"]
-
-
-def test_time_2_what_is_made_of_a_message_keeps_its_event_time(run):
-    @wallaroo.computation_multi(name="letters")
-    def letters(event):
-        return [(letter, -1) for letter in event[0]]
-
-    @wallaroo.state_computation(name="pass on", state=list)
-    def pass_on(event, state):
-        return event
-
-    pipeline = events().to(letters).to(pass_on).key_by(initial).to(TEN.over(Gather()))
-    result = run(built(pipeline.to_sink(sink())), {"events": [b"ab 3", b"a 14"]})
-    assert said(result) == ["a:a@0-10", "b:b@0-10", "a:a@10-20"]
 
 
 def test_time_2_a_window_s_output_has_another(run):

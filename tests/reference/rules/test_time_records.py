@@ -34,20 +34,6 @@ def test_time_1_every_kind_of_record_takes_a_sequence_number(run, letters):
     assert [letter[0] for letter in letters(run(application, log))] == [(1,), (4,)]
 
 
-def test_time_1_a_clock_that_jumps_back_an_hour_and_forward_a_day(run):
-    start, hour, day = hours(24 * 365), hours(1), hours(24)
-    given = [
-        ("events", (start, b"a1 0")),
-        ("events", (start - hour, b"a2 0")),
-        ("events", (start + day, b"a3 0")),
-        ("events", (start + 1, b"a4 0")),
-        ("events", (start + day + seconds(10), b"a5 0")),
-    ]
-    result = run(BY_ARRIVAL, given)
-    assert [each.split("@")[0] for each in said(result)] == ["a:a1a2", "a:a3a4", "a:a5"]
-    assert result.dead_letters == []
-
-
 def test_time_1_a_cut_into_batches_changes_nothing(run):
     log = [Frame("events", f"a{n} {n}".encode(), seconds(n // 2)) for n in range(20)]
     whole = run(BY_ARRIVAL, log).trace.comparable()
@@ -77,17 +63,6 @@ def test_time_1_time_that_makes_nothing_due_writes_no_tick(step, letters):
     assert [letter[0] for letter in letters(session.result)] == [(0,)]
 
 
-def test_time_4_even_if_its_call_was_made_later(run):
-    keyed = events().key_by(initial)
-    own = keyed.to(wallaroo.computation(name="own")(lambda event: event[0]))
-    application = built(own.merge(keyed.to(TEN.over(Gather()))).to_sink(sink()))
-    assert said(run(application, {"events": [b"a1 1", b"a2 11"]}, end=False)) == [
-        "a1",
-        "a:a1@0-10",
-        "a2",
-    ]
-
-
 def test_time_4_windows_fire_by_end_and_then_by_the_key_s_encoding(run):
     names = {"z": "b", "y": b"b", "x": 7, "w": ("a",), "v": "a"}
     by_name = wallaroo.key_extractor(lambda event: names[event[0]])
@@ -100,19 +75,6 @@ def test_time_4_windows_fire_by_end_and_then_by_the_key_s_encoding(run):
     by_encoding = sorted(names.values(), key=wallaroo.keys.encode_key)
     assert [each.partition(":")[0] for each in fired[:5]] == [str(key) for key in by_encoding]
     assert len(run(application, {"events": log}).dead_letters) == 5
-
-
-def test_time_4_the_watermarks_of_later_steps_have_not_moved_on_yet(run):
-    class Again(Gather):
-        def update(self, message, names):
-            return f"{names}[{message}]"
-
-    step, again = TEN.over(Gather()), TEN.over(Again("again"))
-    application = built(events().key_by(initial).to(step).to(again).to_sink(sink()))
-    # One record makes both due; what the first gives is not late for the second.
-    result = run(application, {"events": [b"a 1", b"b 2", b"a 50"]}, end=False)
-    assert said(result) == ["a:[a:a@0-10]@0-10", "b:[b:b@0-10]@0-10"]
-    assert result.dead_letters == []
 
 
 def test_time_4_what_two_steps_give_is_in_order_of_their_turns(run, letters):
@@ -132,17 +94,6 @@ def test_time_4_what_two_steps_give_is_in_order_of_their_turns(run, letters):
         ((6, -2, 0), "fail 0"),
         ((7, -1, 0), "fail 1"),
     ]
-
-
-def test_time_4_a_record_whose_message_fails_moves_time_by_its_arrival(run, letters):
-    log = [("events", (0, b"a 0")), ("events", (seconds(10), b"nonsense"))]
-    result = run(BY_ARRIVAL, log, end=False)
-    assert said(result) == ["a:a@0-10"]
-    assert letters(result) == [((1,), None, None, None, "decode")]
-
-
-def test_time_5_payloads_without_a_time_arrive_at_0(run):
-    assert said(run(BY_ARRIVAL, {"events": [b"a 99"]})) == ["a:a@0-10"]
 
 
 def test_time_5_an_end_that_is_given_is_not_given_again(run, letters):

@@ -44,30 +44,36 @@ def test_time_3_a_filtered_message_has_no_event_time(run):
     assert result.output == []
 
 
-def test_time_3_until_its_first_a_source_holds_everything_back(step):
-    session = step(union(events(), events("silent")))
-    session.send("events", b"a 1", b"b 99")
-    session.advance(seconds(10_000))
-    assert session.output == []
-    session.send("silent", b"nonsense")
-    assert session.output == []
-    session.send("silent", b"c 12")
-    assert said(session) == ["a:a@0-10"]
-
-
-def test_time_3_an_ended_source_s_is_infinite(run):
-    application = union(events("left"), events("right"))
-    log = [Frame("left", b"a 5"), Frame("left", b"a 15"), End("right")]
-    assert said(run(application, log, end=False)) == ["a:a@0-10"]
-    assert said(run(application, [*log, End("left")], end=False)) == ["a:a@0-10", "a:a@10-20"]
-
-
 def test_time_3_sources_on_no_way_to_a_step_do_not_matter(run):
     step = TEN.over(Gather())
     left = events("left").key_by(initial).to(step).to_sink(sink())
     application = built(left, events("silent").done())
     result = run(application, [("left", b"a 1"), ("left", b"a 12")], end=False)
     assert said(result) == ["a:a@0-10"]
+
+
+@pytest.mark.parametrize("frame", [b"a 9", b"nonsense", b"b 3"])
+def test_time_3_any_frame_of_its_own_ends_its_idleness(step, frame):
+    session = step(windowed(TEN, source=events(idle_after=IDLE)))
+    session.send("events", b"a 9")
+    session.advance(IDLE - 1)
+    session.send("events", frame)
+    session.advance(IDLE - 1)
+    assert session.output == []
+    session.advance(1)
+    assert said(session)[0].startswith("a:a")
+
+
+def test_time_3_one_that_has_had_frames_but_no_event_time_is_left_out_since_its_last(step):
+    session = step(union(events(), events("bad", idle_after=IDLE)))
+    session.send("bad", b"nonsense")
+    session.advance(seconds(20))
+    session.send("bad", b"nonsense")
+    session.send("events", b"a 1", b"a 12")
+    session.advance(IDLE - 1)
+    assert session.output == []
+    session.advance(1)
+    assert said(session) == ["a:a@0-10"]
 
 
 def test_time_3_delays_of_windows_on_the_way_are_taken_off(run):
@@ -97,82 +103,3 @@ def test_time_3_the_shorter_way_does_not_count_where_there_is_a_longer_one(run):
     assert result.output == []
     result = run(application, {"events": [b"a1 1", b"a2 30"]}, end=False)
     assert said(result) == ["a:a1a:a1@0-10@0-10"]
-
-
-def test_time_3_a_silent_source_runs_on_once_it_is_idle(step):
-    session = step(windowed(TEN, source=events(idle_after=IDLE)))
-    session.send("events", b"a 9")
-    session.advance(IDLE - 1)
-    assert session.output == []
-    session.advance(1)  # 9 s and 30 s: far behind 10 s
-    assert said(session) == ["a:a@0-10"]
-
-
-def test_time_3_it_runs_on_with_the_log(step):
-    session = step(windowed(TEN.with_delay(seconds(60)), source=events(idle_after=IDLE)))
-    session.send("events", b"a 9")
-    session.advance(seconds(61) - 1)
-    assert session.output == []
-    session.advance(1)
-    assert said(session) == ["a:a@0-10"]
-
-
-@pytest.mark.parametrize("frame", [b"a 9", b"nonsense", b"b 3"])
-def test_time_3_any_frame_of_its_own_ends_its_idleness(step, frame):
-    session = step(windowed(TEN, source=events(idle_after=IDLE)))
-    session.send("events", b"a 9")
-    session.advance(IDLE - 1)
-    session.send("events", frame)
-    session.advance(IDLE - 1)
-    assert session.output == []
-    session.advance(1)
-    assert said(session)[0].startswith("a:a")
-
-
-def test_time_3_a_step_s_watermark_never_decreases(run):
-    source = events(idle_after=IDLE)
-    log = [
-        Frame("events", b"a1 1"),
-        Tick(seconds(40)),  # the watermark is 41 s
-        Frame("events", b"a2 35", seconds(41)),  # the source's is 35 s again
-        Frame("events", b"a3 45", seconds(42)),
-    ]
-    result = run(windowed(TEN, source=source), log, end=False)
-    assert said(result) == ["a:a1@0-10"]
-    assert [letter.reason.value for letter in result.dead_letters] == ["late"]
-    assert result.dead_letters[0].payload == b"a2 35"
-
-
-def test_time_3_a_source_that_never_sends_is_left_out_once_it_is_idle(step):
-    session = step(union(events(), events("silent", idle_after=IDLE)), start=seconds(1000))
-    session.send("events", b"a 1", b"a 12")
-    session.advance(IDLE - 1)
-    assert session.output == []
-    session.advance(1)
-    assert said(session) == ["a:a@0-10"]
-    session.advance(seconds(1000))
-    assert said(session) == ["a:a@0-10"]  # the other has no idle_after
-
-
-def test_time_3_if_none_is_left_there_is_no_watermark(step):
-    session = step(
-        union(events("left", idle_after=IDLE), events("right", idle_after=IDLE)),
-    )
-    session.send("left", b"nonsense")
-    session.advance(seconds(1000))
-    session.send("right", b"a 1")
-    assert session.output == []
-    assert session.dead_letters[0].reason.value == "decode"
-    assert len(session.open_windows) == 1
-
-
-def test_time_3_one_that_has_had_frames_but_no_event_time_is_left_out_since_its_last(step):
-    session = step(union(events(), events("bad", idle_after=IDLE)))
-    session.send("bad", b"nonsense")
-    session.advance(seconds(20))
-    session.send("bad", b"nonsense")
-    session.send("events", b"a 1", b"a 12")
-    session.advance(IDLE - 1)
-    assert session.output == []
-    session.advance(1)
-    assert said(session) == ["a:a@0-10"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from small_windows import Gather, built, events, fail, initial, said, sink, windowed
+from small_windows import Gather, events, said, windowed
 
-import wallaroo
 from wallaroo import range_windows, seconds
 from wallaroo.records import Tick
 
@@ -38,20 +37,6 @@ def test_window_4_output_with_and_without_the_window(run):
 
     assert run(windowed(TEN, Window), LOG).output[0] == b"('a', 0, 10000000000);"
     assert run(windowed(TEN, Default), LOG).output[0] == b"True;"
-
-
-def test_window_4_a_result_that_replaces_the_accumulator(run):
-    class Last(InPlace):
-        def initial_accumulator(self):
-            return 0
-
-        def update(self, event, number):
-            return number + 1
-
-        def output(self, key, number):
-            return str(number)
-
-    assert said(run(windowed(TEN, Last), LOG)) == ["2", "1"]
 
 
 def test_window_4_an_accumulator_that_cannot_be_pickled_is_unportable(isolated, letters):
@@ -138,23 +123,6 @@ def test_window_9_an_output_that_is_unportable(isolated, letters):
     result = isolated(windowed(TEN, Unportable), LOG)
     assert letters(result) == [((3, -1, 0), "Unportable", None, "a", "unportable")]
     assert said(result) == ["b"]
-
-
-def test_window_9_dead_letters_of_what_a_window_gave_have_no_payload(run):
-    @wallaroo.encoder
-    def broken(message):
-        raise ValueError
-
-    pipeline = events().key_by(initial).to(TEN.over(Gather()))
-    application = built(pipeline.to(fail).done(), pipeline.to_sink(sink(broken)))
-    result = run(application, LOG)
-    assert [letter.reason.value for letter in result.dead_letters] == [
-        "raised",
-        "encode",
-        "raised",
-        "encode",
-    ]
-    assert {letter.payload for letter in result.dead_letters} == {None}
 
 
 @pytest.mark.parametrize("method", ["initial_accumulator", "update", "combine", "output"])

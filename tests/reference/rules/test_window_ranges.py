@@ -2,72 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from small_windows import Gather, arrivals, built, config, events, initial, said, sink, windowed
+from small_windows import Gather, built, config, events, initial, said, sink, windowed
 
 import wallaroo
-from wallaroo import nanoseconds, range_windows, seconds
-from wallaroo.testing import run as run_once
+from wallaroo import range_windows, seconds
 
 TEN = range_windows(seconds(10))
-
-
-@pytest.mark.parametrize(
-    ("time", "start"), [(0, 0), (9.999, 0), (10, 10), (19.5, 10), (86_403, 86_400)]
-)
-def test_window_2_one_grid_for_all_keys(run, time, start):
-    log = [f"{letter} {time}".encode() for letter in "abc"]
-    result = run(windowed(TEN), {"events": log}, end=False)
-    assert [window.start for window in result.open_windows] == [seconds(start)] * 3
-
-
-@given(
-    st.integers(1, 12),
-    st.integers(1, 12),
-    st.lists(st.integers(0, 60), min_size=1, max_size=8),
-)
-def test_window_2_and_5_any_range_slide_and_times(length, slide, times):
-    slide = min(length, slide)
-    windows = range_windows(nanoseconds(length)).with_slide(slide).with_delay(100)
-
-    class Numbers(Gather):
-        def update(self, event, names):
-            return f"{names},{event[0][1:]}"
-
-        def combine(self, earlier, later):
-            return earlier + later
-
-        def output(self, key, names, window):
-            return f"{window.start} {window.end}{names}"
-
-    application = windowed(windows, Numbers(), events(event_time=lambda event: int(event[1])))
-    log = [f"a{n} {time}".encode() for n, time in enumerate(times)]
-    pane = math.gcd(length, slide)
-    expected = []
-    for number in range(-length, 61):
-        start, end = number * slide, number * slide + length
-        inside = [n for n, time in enumerate(times) if start <= time < end]
-        inside.sort(key=lambda n: times[n] // pane)  # by pane, then as they came
-        if inside:
-            expected.append(f"{start} {end}" + "".join([f",{n}" for n in inside]))
-    assert said(run_once(application, {"events": log})) == expected
-
-
-@pytest.mark.parametrize("delay", [0, 1, seconds(3)])
-def test_window_3_it_fires_when_the_watermark_reaches_end_and_delay(step, delay):
-    windows = TEN if delay == 0 else TEN.with_delay(delay)
-    session = step(windowed(windows, source=arrivals()))
-    session.send("events", b"a 0")
-    session.advance(seconds(10) + delay - 1)
-    assert session.output == []
-    session.advance(1)
-    assert said(session) == ["a:a@0-10"]
-    session.advance(seconds(100))
-    assert said(session) == ["a:a@0-10"]
 
 
 @pytest.mark.parametrize("careless", ["update", "combine", "output"])
@@ -121,13 +62,6 @@ def test_window_5_an_update_that_alters_the_message(isolated):
     )
     result = isolated(application, {"events": [b"a", b"b"]})
     assert list(result.outputs.values()) == [[b"'k:ab@0-10';"]] * 2
-
-
-def test_window_10_memory_follows_what_is_open(run):
-    log = [f"{chr(97 + n % 26)} {n}".encode() for n in range(200)]
-    result = run(windowed(range_windows(seconds(3))), {"events": log}, end=False)
-    assert {window.start for window in result.open_windows} == {seconds(198)}
-    assert len(result.output) + len(result.open_windows) == 200
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit])
