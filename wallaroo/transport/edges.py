@@ -1,4 +1,4 @@
-"""Both edges of a served application: what comes in, what goes out, and how that ends (stop-1).
+"""Both edges of a served application: its sources, its sinks, and how they stop (stop-1).
 
 Sources listen, read standard input or make messages; sinks connect or write to standard output;
 dead letters go to a file. What happens between the two edges is the engine's: it receives frames,
@@ -88,7 +88,7 @@ class Edges:
     @property
     def received(self) -> Mapping[str, int]:
         """Frames and values per source."""
-        return {name: n for one in self._sources for name, n in one.received.items()}
+        return {name: n for source in self._sources for name, n in source.received.items()}
 
     @property
     def listened_to(self) -> set[str]:

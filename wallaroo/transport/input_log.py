@@ -27,7 +27,7 @@ batches of records, and drops those it has committed::
 - Directory and files are for their owner alone; a directory that others can write is refused.
 - A write that fails raises `InputLogError`, `InputLogFullError` on a full or read-only disk, takes
   none of that append's records, and leaves the log as it was: a later append may succeed. A failed
-  sync is final, because nobody can know any more what is on the disk.
+  sync is final, because it is unknown from then on what is on disk.
 - The log survives a disk that is full to the last byte: a reserve of a few KB is enough to begin a
   new file, and then the one before can be deleted.
 - With `recording`, every file has a second name in that directory, and stays there when it is
@@ -389,7 +389,7 @@ class InputLog:
         )
 
     def _not_synced(self, error: OSError) -> InputLogError:
-        """Take nothing from now on: nobody knows what is on the disk."""
+        """Refuse all records from now on: it is unknown what is on the disk."""
         self._broken = f"the input log {self.path} could not be synced: {error.strerror}"
         return InputLogError(self._broken)
 

@@ -220,7 +220,7 @@ class SecondNames:
         files: the log's files.
 
     Attributes:
-        in_place: it is the log's own directory, where files stay if nobody deletes them.
+        in_place: it is the log's own directory, where files stay until a user deletes them.
 
     Raises:
         InputLogError: other records are there, or some that the log has dropped are not.

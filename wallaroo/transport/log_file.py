@@ -165,9 +165,9 @@ def block_after_bad_one(path: Path, offset: int, expected: int) -> Block | None:
         common = re.escape(struct.pack(">Q", expected)[: 8 - different])
         number = re.compile(common + b".{%d}" % different + rb"(?!\0{4})", re.DOTALL)
         position = start + SEQUENCE_AT
-        while found := number.search(data, position):
-            position = found.start() + 1
-            block = block_at(data, found.start() - SEQUENCE_AT)
+        while match := number.search(data, position):
+            position = match.start() + 1
+            block = block_at(data, match.start() - SEQUENCE_AT)
             if block is not None:
                 between = (block.offset - offset) // RECORD_BYTES
                 if expected <= block.first <= expected + between and is_whole(data, block):

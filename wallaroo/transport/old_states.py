@@ -58,7 +58,7 @@ class FreshStates:
     def __init__(self, application: Application) -> None:
         self._copies: Copies = copies_by(application.codec)
         self._make: dict[Place, Callable[[], Any]] = {
-            Place(one.name): one.builder.call for one in application.partitions
+            Place(partition.name): partition.builder.call for partition in application.partitions
         }
         for node in application.nodes:
             if isinstance(node, Step) and isinstance(node.operation, Windowed):
@@ -85,8 +85,8 @@ class FreshStates:
             return ""
         if type(read) is not type(fresh):
             return f"is a {_class_of(read)}, and the application builds a {_class_of(fresh)}"
-        found = self.difference(place, stored)
-        return "" if found is None else found.facts
+        difference = self.difference(place, stored)
+        return "" if difference is None else difference.facts
 
     def difference(self, place: Place, stored: bytes) -> Difference | None:
         """Return how a stored object differs from a fresh one; `None`: it does not.
@@ -97,8 +97,8 @@ class FreshStates:
             read = self._copies.loads(stored)
             made = self._make[place]()
             fresh = self._copies.loads(self._copies.dumps(made))
-            found = Difference(place, fresh, *_compared(fresh, read, replaced=place.windows))
-            return found if found.lacks or found.changed else None
+            difference = Difference(place, fresh, *_compared(fresh, read, replaced=place.windows))
+            return difference if difference.lacks or difference.changed else None
         return None
 
 
@@ -147,20 +147,20 @@ class Difference:
         )
 
 
-def refuse_old_states(directory: Path, found: Sequence[Difference]) -> None:
+def refuse_old_states(directory: Path, differences: Sequence[Difference]) -> None:
     """Refuse a checkpoint, if something differs.
 
     Args:
         directory: the checkpoint.
-        found: what differs.
+        differences: what differs.
 
     Raises:
         CheckpointError: something does.
     """
-    if not found:
+    if not differences:
         return
-    facts = ". ".join(map(str, found))
-    remedies = [one.remedy for one in found if one.remedy]
+    facts = ". ".join(map(str, differences))
+    remedies = [difference.remedy for difference in differences if difference.remedy]
     write = f"Write {'; '.join(remedies)}; or change" if remedies else "Change"
     raise CheckpointError(
         f"the checkpoint {directory} holds what other code has made: {facts}. {write} "
@@ -182,8 +182,8 @@ def _compared(
     pair = type(fresh), type(stored)
     if fresh is None or stored is None or (replaced and pair[0] is not pair[1]):
         return [], []
-    if pair[0] is not pair[1] and any(one in _PLAIN for one in pair):
-        return [], [("", *[one.__qualname__ for one in reversed(pair)])]
+    if pair[0] is not pair[1] and any(kind in _PLAIN for kind in pair):
+        return [], [("", *[kind.__qualname__ for kind in reversed(pair)])]
     lacks, changed = [], []
     for name in _attributes(fresh):
         if not hasattr(stored, name):
@@ -205,7 +205,7 @@ def _described(make: Callable[[], Any]) -> Any:
     try:
         fresh = make()
         hooks = sorted(
-            {name for one in type(fresh).__mro__ for name in _HOOKS if name in one.__dict__}
+            {name for base in type(fresh).__mro__ for name in _HOOKS if name in base.__dict__}
         )
         attributes = {name: _class_of(getattr(fresh, name)) for name in _attributes(fresh)}
         return [_class_of(fresh), attributes, hooks]
@@ -216,11 +216,11 @@ def _described(make: Callable[[], Any]) -> Any:
 def _attributes(value: Any) -> Iterator[str]:
     """Yield the names of the attributes that an object has itself: in its dict, or in slots."""
     yield from getattr(value, "__dict__", ())
-    for one in type(value).__mro__:
-        slots = one.__dict__.get("__slots__", ())
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if name.startswith("__") and not name.endswith("__"):
-                name = f"_{one.__name__.lstrip('_')}{name}"  # noqa: PLW2901 - as Python names it
+                name = f"_{base.__name__.lstrip('_')}{name}"  # noqa: PLW2901 - as Python names it
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 yield name
 

@@ -101,13 +101,13 @@ def open_to_others(directory: Path) -> str | None:
     Raises:
         OSError: it does not exist, or its permissions cannot be read.
     """
-    found = directory.stat()
-    if found.st_uid != os.geteuid():
+    status = directory.stat()
+    if status.st_uid != os.geteuid():
         return (
-            f"{directory} belongs to user {found.st_uid}, not to the user who runs this "
+            f"{directory} belongs to user {status.st_uid}, not to the user who runs this "
             f"({os.geteuid()}). Take a directory of your own"
         )
-    if found.st_mode & _OTHERS_WRITE:
+    if status.st_mode & _OTHERS_WRITE:
         return (
             f"others can write into {directory}. If nobody has changed anything, keep them out "
             f"with: chmod -R go-rwx {shlex.quote(str(directory))}"

@@ -231,7 +231,7 @@ class TCPSink(OutputSink):
         """Return a connected socket.
 
         Raises:
-            OSError: nobody listens there.
+            OSError: no process listens there.
         """
         trouble = OSError(f"{self._host} has no address")
         for family, kind, protocol, _, address in await self._loop.getaddrinfo(

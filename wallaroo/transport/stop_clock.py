@@ -95,8 +95,8 @@ class StopClock:
 
     def given_up(self, waiting: int) -> str:
         """Return the text for a stop that was given up with `waiting` frames not processed."""
-        said = f"the stop was given up after {self._patience:g} s"
-        return f"{said}, with {waiting} frames received and not processed" if waiting else said
+        reason = f"the stop was given up after {self._patience:g} s"
+        return f"{reason}, with {waiting} frames received and not processed" if waiting else reason
 
     def _request(self) -> None:
         self._hurry = True

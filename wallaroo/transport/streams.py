@@ -142,7 +142,7 @@ class LineReader(Source):
     def _deliver(self, lines: list[bytes]) -> None:
         if not lines:
             return
-        # Once the loop has ended, nobody takes lines or waits for this thread.
+        # Once the loop has ended, no code takes lines or waits for this thread.
         with contextlib.suppress(RuntimeError, concurrent.futures.CancelledError):
             self._loop.call(self._receive, [payload_of_line(line) for line in lines])
             self._may_read.wait()

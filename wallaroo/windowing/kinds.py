@@ -292,7 +292,11 @@ class Sessions(KeyedKind):
     ) -> Taken:
         _, message, time, _, watermark = incoming
         sessions, gap = windows or [], self._gap
-        met = [one for one in sessions if time < one.last + gap and one.first < time + gap]
+        met = [
+            session
+            for session in sessions
+            if time < session.last + gap and session.first < time + gap
+        ]
         due = time + gap + self._delay
         if not met and due <= watermark:
             return windows, *_late(self._policy, aggregation, incoming, due)
@@ -300,9 +304,13 @@ class Sessions(KeyedKind):
         if met:
             # The sort is stable: on a tie, the older session comes before the message's.
             parts = sorted([*met, new], key=_first)
-            part = aggregation.joined([one.part for one in parts])
-            new = Session(parts[0].first, max([one.last for one in parts]), part)
-        others = [one for one in sessions if one not in met] if len(sessions) > len(met) else []
+            part = aggregation.joined([session.part for session in parts])
+            new = Session(parts[0].first, max([session.last for session in parts]), part)
+        others = (
+            [session for session in sessions if session not in met]
+            if len(sessions) > len(met)
+            else []
+        )
         return sorted([*others, new], key=_first), None, None
 
     @override
@@ -328,7 +336,7 @@ class Sessions(KeyedKind):
 
     @override
     def form(self, windows: list[Session], dumps: Callable[[Any], bytes]) -> Any:
-        return [(one.first, one.last, dumps(one.part)) for one in windows]
+        return [(session.first, session.last, dumps(session.part)) for session in windows]
 
     @override
     def made(self, form: Any, loads: Callable[[bytes], Any]) -> list[Session]:
@@ -411,8 +419,8 @@ class Counts(KeyedKind):
 
     @override
     def made(self, form: Any, loads: Callable[[bytes], Any]) -> Count:
-        found = Count(*form)
-        return found._replace(part=loads(found.part))
+        window = Count(*form)
+        return window._replace(part=loads(window.part))
 
 
 def _late(

@@ -142,8 +142,8 @@ class Timeline:
     def spread(self, name: str, times: Int64s, micros: Int64s) -> None:
         """Add one value in µs at each of these times to a map."""
         cells = self.column(times) * BUCKETS + bucket(micros)
-        found, counts = np.unique(cells, return_counts=True)
-        self.maps[name].reshape(-1)[found] += counts
+        indices, counts = np.unique(cells, return_counts=True)
+        self.maps[name].reshape(-1)[indices] += counts
 
     def quantile(self, name: str, part: float) -> Floats:
         """Return for each column the upper edge, in µs, of the class of a map's quantile.

@@ -82,8 +82,8 @@ class Distributions:
         """Return, a row for each run, the latencies in µs that these parts of 1 did not exceed."""
         rows = []
         for values, reached in self._runs:
-            found = np.searchsorted(reached, parts - 1e-12)
-            rows.append(values[np.minimum(found, len(values) - 1)])
+            places = np.searchsorted(reached, parts - 1e-12)
+            rows.append(values[np.minimum(places, len(values) - 1)])
         return np.stack(rows)
 
 
@@ -140,11 +140,12 @@ def shift(
 
     def in_errors(first: Int64s, second: Int64s, axis: int = -1) -> Floats:
         """Return the largest difference between such sides in standard errors."""
-        one, two = parts[first], parts[second]
+        left, right = parts[first], parts[second]
         errors = np.sqrt(
-            one.var(axis=-2, ddof=1) / one.shape[-2] + two.var(axis=-2, ddof=1) / two.shape[-2]
+            left.var(axis=-2, ddof=1) / left.shape[-2]
+            + right.var(axis=-2, ddof=1) / right.shape[-2]
         )
-        difference = one.mean(axis=-2) - two.mean(axis=-2)
+        difference = left.mean(axis=-2) - right.mean(axis=-2)
         largest: Floats = (difference / (errors + _LEAST_ERROR)).max(axis=-1)
         return largest
 
@@ -187,8 +188,8 @@ def ratio_band(
 
     def difference(first: Int64s, second: Int64s, axis: int = -1) -> Floats:
         """Return the differences of means, a row for each quantile; `axis` is the last."""
-        found: Floats = logs[second].mean(axis=-2) - logs[first].mean(axis=-2)
-        return np.moveaxis(found, -1, 0)
+        differences: Floats = logs[second].mean(axis=-2) - logs[first].mean(axis=-2)
+        return np.moveaxis(differences, -1, 0)
 
     sides = (np.arange(len(baseline)), np.arange(len(baseline), len(logs)))
     value = difference(*sides)

@@ -97,12 +97,12 @@ def changes(values: Sequence[float], *, level: float, seed: int) -> list[Change]
         seed: of the random orders.
     """
     logs = np.log(np.array(values, dtype=np.float64))
-    found = dict(sorted(_search(logs, 0, level, np.random.default_rng(seed))))
-    ends = [0, *found, len(logs)]
+    changed = dict(sorted(_search(logs, 0, level, np.random.default_rng(seed))))
+    ends = [0, *changed, len(logs)]
     levels = [float(np.exp(logs[first:last].mean())) for first, last in pairwise(ends)]
     return [
         Change(index, levels[place], levels[place + 1], p)
-        for place, (index, p) in enumerate(found.items())
+        for place, (index, p) in enumerate(changed.items())
     ]
 
 
@@ -124,10 +124,10 @@ def _search(
         p = len(_COUNTS) * (1 + better) / (1 + _ORDERS)
         if p <= level:
             placed = _placed(logs, ends)
-            found = [(start + split, p) for split in placed]
+            changed = [(start + split, p) for split in placed]
             for first, last in pairwise([0, *placed, len(logs)]):
-                found += _search(logs[first:last], start + first, level, random)
-            return found
+                changed += _search(logs[first:last], start + first, level, random)
+            return changed
     return []
 
 
@@ -213,16 +213,16 @@ class Series:
             return [f"{line.metric.name}: cannot tell; {self.fewest} files or more are needed"]
         if not line.changes:
             return [f"{line.metric.name}: no change"]
-        found = []
+        sentences = []
         for change in line.changes:
             last = change is line.changes[-1]
             flag = f": worse by more than {percent(line.bound)}" if last and line.worse else ""
-            found.append(
+            sentences.append(
                 f"{line.metric.name} × {change.ratio:.2f} "  # noqa: RUF001 - multiplication
                 f"({show(change.before)} to {show(change.after)}) from "
                 f"{self.files[change.index].name} on, p = {change.p:.2g}{flag}"
             )
-        return found
+        return sentences
 
 
 def histories_of(files: Sequence[Runs], bounds: Sequence[Bound], *, seed: int) -> list[Series]:
@@ -239,15 +239,15 @@ def histories_of(files: Sequence[Runs], bounds: Sequence[Bound], *, seed: int) -
     for runs in sorted(files, key=lambda runs: (runs.results[0].started or "", runs.name)):
         groups.setdefault(_kind(runs), []).append(runs)
     level = ERROR / len(bounds)
-    found = []
+    series = []
     for group in groups.values():
         lines = []
         for bound in bounds:
             values = [runs.middle(bound.metric) for runs in group]
             changed = changes(values, level=level, seed=seed)
             lines.append(Line(bound.metric, bound.increase, values, changed))
-        found.append(Series(_label(group[-1]), group, lines, fewest(level)))
-    return found
+        series.append(Series(_label(group[-1]), group, lines, fewest(level)))
+    return series
 
 
 def _kind(runs: Runs) -> str:

@@ -130,20 +130,20 @@ def _latencies(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     values.count = sum(values.buckets.values())
     names = ["min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max"]
     shares = [1e-12, *[percentile / 100 for percentile in PERCENTILES], 1.0]
-    found = [None if one is None else one / 1e3 for one in values.quantiles(shares)]
+    latencies = [None if value is None else value / 1e3 for value in values.quantiles(shares)]
     mean = values.total / values.count / 1e3 if values.count else None
-    return {"count": round(values.count), "mean": mean, **dict(zip(names, found, strict=True))}
+    return {"count": round(values.count), "mean": mean, **dict(zip(names, latencies, strict=True))}
 
 
 def _steps(after: dict[str, Any], before: dict[str, Any]) -> list[dict[str, Any]]:
-    found = []
+    steps = []
     for kind, role in (("sources", "decoder of "), ("steps", ""), ("sinks", "encoder of ")):
-        earlier = {one["node"]: one for one in before.get(kind, ())}
-        for one in after[kind]:
-            was = earlier.get(one["node"], {"calls": 0, "seconds": 0.0})
-            calls, seconds = one["calls"] - was["calls"], one["seconds"] - was["seconds"]
+        earlier = {figures["node"]: figures for figures in before.get(kind, ())}
+        for step in after[kind]:
+            was = earlier.get(step["node"], {"calls": 0, "seconds": 0.0})
+            calls, seconds = step["calls"] - was["calls"], step["seconds"] - was["seconds"]
             mean = 1e6 * seconds / calls if calls else None
-            found.append(
-                {"name": role + one["name"], "calls": calls, "mean": mean, "seconds": seconds}
+            steps.append(
+                {"name": role + step["name"], "calls": calls, "mean": mean, "seconds": seconds}
             )
-    return found
+    return steps

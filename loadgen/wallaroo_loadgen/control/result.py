@@ -181,9 +181,9 @@ class Metric:
         Raises:
             ValueError: with what is expected.
         """
-        found = _NAME.fullmatch(text)
-        percentile = float(text[1:]) if found and text.startswith("p") else None
-        if found is None or (percentile is not None and not 0 < percentile <= 100):
+        match = _NAME.fullmatch(text)
+        percentile = float(text[1:]) if match and text.startswith("p") else None
+        if match is None or (percentile is not None and not 0 < percentile <= 100):
             raise ValueError(
                 f"a metric is a percentile such as p99.9, or max or mean, not {text!r}"
             )
@@ -229,13 +229,13 @@ def machine() -> dict[str, Any]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in ("wallaroo-streams", "locust", "numpy", "hdrhistogram"):
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:  # a copy of the sources on the path
-            found[package] = "not installed"
-    return found
+            versions[package] = "not installed"
+    return versions
 
 
 @functools.cache

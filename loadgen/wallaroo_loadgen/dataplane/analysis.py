@@ -58,16 +58,16 @@ class Analysis:
             counts.append(len(some))
         if outputs:
             self._last_output = time.monotonic()
-            came = np.repeat(np.array(times, dtype=np.int64), counts)
+            received_at = np.repeat(np.array(times, dtype=np.int64), counts)
             for first in range(0, len(outputs), _AT_ONCE):
                 stop = first + _AT_ONCE
-                self._match(outputs[first:stop], came[first:stop])
+                self._match(outputs[first:stop], received_at[first:stop])
         if self._expected is not None:
             idle = time.monotonic() - self._last_output
             drain = self._plan.config.drain
             self.finished = idle > (min(_QUIET_SECONDS, drain) if self.complete else drain)
 
-    def _match(self, outputs: list[bytes], came: Int64s) -> None:
+    def _match(self, outputs: list[bytes], received_at: Int64s) -> None:
         streams, numbers = self._plan.workload.match(outputs)
         matched = np.zeros(len(outputs), dtype=np.bool_)
         for stream in np.unique(streams[streams >= 0]).tolist():
@@ -76,7 +76,7 @@ class Analysis:
             # A number above the last output's cannot come from this run.
             here = (streams == stream) & (numbers >= 0) & (numbers < self._most[stream])
             matched |= here
-            self._record(stream, numbers[here], came[here])
+            self._record(stream, numbers[here], received_at[here])
         ignored = int(np.count_nonzero(streams == IGNORED))
         self._ignored += ignored
         unmatched = len(outputs) - int(np.count_nonzero(matched)) - ignored
@@ -86,18 +86,18 @@ class Analysis:
                 index = int(np.flatnonzero(~matched & (streams != IGNORED))[0])
                 self._example = repr(outputs[index][:80])
 
-    def _record(self, stream: int, numbers: Int64s, came: Int64s) -> None:
+    def _record(self, stream: int, numbers: Int64s, received_at: Int64s) -> None:
         schedule = self._plan.streams[stream]
         new = self._seen[stream].add(numbers)
         messages = self._plan.workload.streams[stream].cause(numbers[new])
         due = schedule.intended(messages)
-        latency = came[new] - due
+        latency = received_at[new] - due
         self._early += int(np.count_nonzero(latency < 0))
         measured = (due >= schedule.measured_from) & (due < schedule.measured_to)
         micros = (np.maximum(latency, 0)[measured] + 500) // 1000
         record(self._latency, micros)
         self._timeline.spread("latency", due[measured], micros)
-        self._timeline.count("received", came[new])
+        self._timeline.count("received", received_at[new])
 
     def drain(self, sent: dict[int, int]) -> None:
         """Set how many messages of each stream were sent, and so how many outputs may come."""

@@ -116,10 +116,10 @@ def monotonic_start(wall_ns: int) -> int:
 
 
 def connect(to: Address, wait: float) -> socket.socket:
-    """Connect, trying again for `wait` seconds while nobody listens.
+    """Connect, trying again for `wait` seconds while no process listens.
 
     Raises:
-        ConnectionError: when nobody listens in that time.
+        ConnectionError: no process listens in that time.
     """
     deadline = time.monotonic() + wait
     while True:

@@ -74,12 +74,12 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     _say(console, comparison.verdict, style="bold")
 
 
-def print_history(console: Console, found: Sequence[Series]) -> None:
+def print_history(console: Console, histories: Sequence[Series]) -> None:
     """Print the changes of each history."""
-    for one in found:
-        _say(console, f"{one.label}: {len(one.files)} files", style="bold")
-        for line in one.lines:
-            for sentence in one.words(line):
+    for series in histories:
+        _say(console, f"{series.label}: {len(series.files)} files", style="bold")
+        for line in series.lines:
+            for sentence in series.words(line):
                 _say(console, f"  {sentence}")
 
 
@@ -139,11 +139,11 @@ def comparison_html(comparison: Comparison, *, seed: int) -> str:
     )
 
 
-def history_html(found: Sequence[Series]) -> str:
+def history_html(histories: Sequence[Series]) -> str:
     """Return a page with every history."""
     return render(
         "history.html",
-        histories=[(one, course(one)) for one in found],
+        histories=[(series, course(series)) for series in histories],
         styles=_STYLES,
     )
 
@@ -192,11 +192,11 @@ def ratios(comparison: Comparison, *, seed: int) -> Figure:
         for bound in sorted({other.shift_bound for other in comparison.others})
     ]
     for index, other in enumerate(comparison.others, 1):
-        found = Distributions.of(other.runs.results)
-        value, low, high = ratio_band(baseline, found, 1 - 1 / places, seed=seed)
+        distributions = Distributions.of(other.runs.results)
+        value, low, high = ratio_band(baseline, distributions, 1 - 1 / places, seed=seed)
         name, colour = other.runs.name, run_colour(index)
         lines.append(Line(name, colour, places.tolist(), value.tolist()))
-        if len(baseline) > 1 and len(found) > 1:
+        if len(baseline) > 1 and len(distributions) > 1:
             for word, heights in (("low", low), ("high", high)):
                 lines.append(
                     Line(f"{name}, {word}", colour, places.tolist(), heights.tolist(), dash=DOTS)
@@ -212,7 +212,7 @@ def ratio_ticks(bottom: float, top: float) -> Ticks:
     least = log(top / bottom) / _RATIOS_AT_AN_AXIS
     kept: list[float] = []
     for ratio in sorted(_RATIOS, key=lambda ratio: abs(log(ratio))):  # from 1 outwards
-        if bottom <= ratio <= top and all(abs(log(ratio / one)) >= least for one in kept):
+        if bottom <= ratio <= top and all(abs(log(ratio / tick)) >= least for tick in kept):
             kept.append(ratio)
     return [(ratio, f"{ratio:g}") for ratio in sorted(kept)]
 

@@ -50,7 +50,7 @@ def write_json(path: Path, runs: Sequence[Result], searches: Sequence[Search] = 
     data = {
         "format": REPORT_FORMAT,
         "runs": [run.to_json() for run in runs],
-        "searches": [found.to_json() for found in searches],
+        "searches": [search.to_json() for search in searches],
     }
     path.write_text(json.dumps(data) + "\n", encoding="utf-8")
 

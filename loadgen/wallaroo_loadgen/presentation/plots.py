@@ -138,8 +138,8 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values, with only as many digits as can be seen."""
-        found: dict[str, Any] = _short(asdict(self))
-        return found
+        form: dict[str, Any] = _short(asdict(self))
+        return form
 
 
 def log_axis(label: str, values: Sequence[float]) -> Axis:

@@ -152,7 +152,7 @@ def _print_own(console: Console, own: dict[str, Any]) -> None:
     if "problem" in own:
         console.print(f"the application's own figures: {escape(own['problem'])}", highlight=False)
         return
-    slowest = max(own["steps"], key=lambda one: float(one["seconds"]))
+    slowest = max(own["steps"], key=lambda step: float(step["seconds"]))
     about = "about " if own["estimate"] else ""
     console.print(
         f"the application says: {escape(own['verdict'])} Most time in {escape(slowest['name'])}, "

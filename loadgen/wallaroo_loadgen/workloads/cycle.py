@@ -151,10 +151,10 @@ def rows_of(outputs: list[bytes], size: int) -> tuple[Rows, Int64s]:
     data = b"".join(outputs)
     lengths = np.fromiter(map(len, outputs), dtype=np.int64, count=len(outputs))
     fits = lengths == size
-    which = np.flatnonzero(fits)
-    if len(which) < len(outputs):
-        data = b"".join([outputs[index] for index in which])
-    return np.frombuffer(data, dtype=np.uint8).reshape(-1, size), which
+    fitting = np.flatnonzero(fits)
+    if len(fitting) < len(outputs):
+        data = b"".join([outputs[index] for index in fitting])
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, size), fitting
 
 
 def matched(count: int) -> Matched:

@@ -93,7 +93,7 @@ class Program(Text):
             self._later.pop(0)()
 
     def _event_time(self, index: int, origin: int, source: Source) -> None:
-        """Write what comes before a message's first step: its event time, and turns (time-4)."""
+        """Write the code before a message's first step: its event time, and turns (time-4)."""
         due = f"{self.use(f'clock_{index}')}.due"
         lineage = lineage_of(FRAMES)
         self.line(3, f"if m{origin} is None:")

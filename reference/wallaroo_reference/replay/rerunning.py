@@ -1,4 +1,4 @@
-"""Runs an application on a recorded log, from its first record on, and writes what comes out."""
+"""Runs an application on a recorded log, from its first record on, and writes its outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_ONCE = 64  # frames that are fed before what came out is taken
 
 
 class ResultWriter:
-    """Writes what comes out of a rerun; a subclass writes outputs, dead letters, or both.
+    """Writes the results of a rerun; a subclass writes outputs, dead letters, or both.
 
     Attributes:
         each: it wants to be called after each record.
@@ -84,7 +84,7 @@ class Rerun:
         """Run it to its end.
 
         Args:
-            writers: write what comes out.
+            writers: write the results.
             progress: called after some records.
 
         Raises:

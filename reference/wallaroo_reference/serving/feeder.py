@@ -1,4 +1,4 @@
-"""Between the edges: frames into a machine, what comes out to the sinks, no more than they take.
+"""Passes frames to a machine and its outputs to the sinks, no more than the sinks take.
 
 Everything happens in the event loop's thread, one frame after the other. What was received and
 cannot be processed yet, because a sink is full or the loop needs a turn, waits in a backlog; while

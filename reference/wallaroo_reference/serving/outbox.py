@@ -1,7 +1,7 @@
 """Outputs wait here until the input that they were made from is on disk (recover-1, recover-2).
 
 Input is processed as soon as it is received. If the process dies before the frames are on disk,
-they are lost, and nobody may have seen outputs made from them.
+they are lost, and outputs made from them must not have been sent.
 """
 
 from __future__ import annotations

@@ -86,12 +86,14 @@ class StreamJob:
         if not self._made:
             return None
         frames: Frames = []
-        for number, made in self._made.items():
+        for number, batch in self._made.items():
             case = self._cases[number]
-            frames += frames_of(number, case.records, *case.batches[made])
-            self._made[number] = made + 1
+            frames += frames_of(number, case.records, *case.batches[batch])
+            self._made[number] = batch + 1
         # The last micro-batch also asks for the entities, which saves another one.
-        last = all(made == len(self._cases[number].batches) for number, made in self._made.items())
+        last = all(
+            batch == len(self._cases[number].batches) for number, batch in self._made.items()
+        )
         blocks = []
         for part in range(self._shards):
             dealt = frames[part :: self._shards]
@@ -243,13 +245,13 @@ class _Feed(Feed):
 
 def batch_bounds(case: Case) -> list[tuple[int, int]]:
     """Return where each of a case's batches begins and ends; at least one."""
-    found = []
+    bounds = []
     start = 0
     total = len(case.input_log)
     for size in case.batches or ():
         stop = min(start + size, total)
-        found.append((start, stop))
+        bounds.append((start, stop))
         start = stop
-    if start < total or not found:
-        found.append((start, total))
-    return found
+    if start < total or not bounds:
+        bounds.append((start, total))
+    return bounds

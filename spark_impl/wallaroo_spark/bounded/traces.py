@@ -109,7 +109,7 @@ def trace_of(
     end, numbered = first_end(finished), numbering(finished.fired)
     last = len(case.records) - 1 if end is None else end.lineage[0]
     now = case.records[last].at if case.records else 0
-    found = []
+    state_entities = []
     form = Form(case.application)
     windows: list[OpenWindow] = []
     for address, entity, structure, state in entities:
@@ -124,7 +124,7 @@ def trace_of(
         number = encoded_partition_number(encoded, case.partitions or 1)
         load = partial(form.state, state)
         shown = structure_or_kind(load()) if form.coded else structure
-        found.append(Entity(member, decode_key(encoded), number, shown, load))
+        state_entities.append(Entity(member, decode_key(encoded), number, shown, load))
     return Trace(
         outputs=outputs_of(case.application, finished),
         dead_letters=dead_letters_of(
@@ -136,7 +136,7 @@ def trace_of(
             },
             numbered,
         ),
-        entities=sorted_entities(found),
+        entities=sorted_entities(state_entities),
         ended=None if end is None else ended_of(case.application, end, numbered),
         windows=sorted_windows(windows),
         late=dict(finished.late),

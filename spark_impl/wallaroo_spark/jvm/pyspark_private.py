@@ -72,16 +72,16 @@ def executors(spark: Any, most: int) -> list[dict[str, Any]]:
 def _as_figures(summaries: list[Any]) -> list[dict[str, Any]]:
     return [
         {
-            "executor": one.id(),
-            "host": one.hostPort(),
-            "cores": one.totalCores(),
-            "running": one.activeTasks(),
-            "tasks": one.completedTasks(),
-            "failed": one.failedTasks(),
-            "seconds": one.totalDuration() / 1000,
-            "gc_seconds": one.totalGCTime() / 1000,
+            "executor": executor.id(),
+            "host": executor.hostPort(),
+            "cores": executor.totalCores(),
+            "running": executor.activeTasks(),
+            "tasks": executor.completedTasks(),
+            "failed": executor.failedTasks(),
+            "seconds": executor.totalDuration() / 1000,
+            "gc_seconds": executor.totalGCTime() / 1000,
         }
-        for one in summaries
+        for executor in summaries
     ]
 
 
@@ -109,10 +109,10 @@ def disconnect(*, stop_spark: bool) -> None:
 
 
 @contextlib.contextmanager
-def _environment(given: Mapping[str, str]) -> Iterator[None]:
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set these environment variables inside the block."""
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -96,8 +96,8 @@ class Session:
                 self.spark = pyspark_private.connect(port, secret, conf)
             except Exception as error:
                 first = str(error).strip().splitlines()[0]
-                said = self._jvm.last_output
-                raise SparkStartError(f"Spark did not start: {first} {said}".strip()) from error
+                output = self._jvm.last_output
+                raise SparkStartError(f"Spark did not start: {first} {output}".strip()) from error
         except BaseException:
             self.close()
             raise
@@ -208,9 +208,9 @@ def session(settings: SessionSettings | None = None) -> Session:
     """
     with _current.lock:
         with announced_start():
-            found = _current.get(settings)
+            session = _current.get(settings)
         _current.kept = True
-        return found
+        return session
 
 
 @contextlib.contextmanager
@@ -230,10 +230,10 @@ def borrowed(
         SparkStartError: Spark does not start, or a live run uses the running session.
     """
     with _current.lock:
-        found = _current.get(settings, pass_fds, started)
+        session = _current.get(settings, pass_fds, started)
         _current.borrowers += 1
     try:
-        yield found
+        yield session
     finally:
         with _current.lock:
             _current.borrowers -= 1

@@ -51,7 +51,7 @@ class TemporaryDirectory:
 def temporary_parent(path: Path) -> Path | None:
     """Return the temporary directory that `path` is or is in; `None` if there is none."""
     path = path.resolve()
-    return next((one for one in (path, *path.parents) if (one / _MARK).exists()), None)
+    return next((folder for folder in (path, *path.parents) if (folder / _MARK).exists()), None)
 
 
 def remove_abandoned() -> None:

@@ -131,11 +131,11 @@ class Checkpoint(CheckpointDirectory):
         if self.is_new:
             self.write_identity(ENGINE, application, partitions or default_partitions)
             return partitions or default_partitions
-        found = self.identify(ENGINE, application, partitions)
+        stored = self.identify(ENGINE, application, partitions)
         made_with = self._spark_part.partitions
-        if made_with not in (None, found):
+        if made_with not in (None, stored):
             raise damaged(
                 self.directory / IDENTITY,
-                f"it says {found} partitions, and Spark's part has {made_with}",
+                f"it says {stored} partitions, and Spark's part has {made_with}",
             )
-        return found
+        return stored

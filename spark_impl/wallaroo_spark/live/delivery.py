@@ -98,15 +98,15 @@ class Delivery:
     @property
     def held_by_group(self) -> dict[int, Holding]:
         """What each group of the plan holds, as far as it has had messages since the start."""
-        found: dict[int, Holding] = {}
+        holdings: dict[int, Holding] = {}
         for address, held in list(self._held.items()):
-            before = found.get(address.group, Holding())
-            found[address.group] = Holding(
+            before = holdings.get(address.group, Holding())
+            holdings[address.group] = Holding(
                 before.entities + held.entities,
                 before.windows + held.open,
                 before.numbers | {address.number},
             )
-        return found
+        return holdings
 
     def deliver(self, report: Report) -> None:
         """Deliver the results of a batch, and return when all of them are delivered.
@@ -122,9 +122,9 @@ class Delivery:
             finished.ends.append(self.killing_call)
         end, numbered = first_end(finished), numbering(finished.fired)
         stop = None if end is None else end.order
-        made = outputs_of(self._application, finished, stop)
-        numbers = {sink: len(outputs) for sink, outputs in made.items()}
-        for sink, outputs in made.items():
+        by_sink = outputs_of(self._application, finished, stop)
+        numbers = {sink: len(outputs) for sink, outputs in by_sink.items()}
+        for sink, outputs in by_sink.items():
             if outputs:
                 self._loop.call(self._edges.sinks[sink].write, outputs)
         if self.watch is not None:

@@ -60,8 +60,8 @@ def explained(text: str, directory: Path) -> str:
 def _cause(text: str) -> tuple[str, str]:
     """Return the cause's class, without its package, and its text."""
     text = text.partition(_QUERY)[0].strip()
-    found = _ERROR.findall(text)
-    causes = [error for error in found if not error[0].startswith(_WRAPPERS)] or found[-1:]
+    errors = _ERROR.findall(text)
+    causes = [error for error in errors if not error[0].startswith(_WRAPPERS)] or errors[-1:]
     causes = causes or [("", _PREFIX.sub("", text.partition("\n")[0]))]
     kind, cause = causes[-1]
     return re.split(r"[.$]", kind)[-1], cause.strip().rstrip(".")[:_LONGEST]

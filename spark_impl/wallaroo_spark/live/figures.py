@@ -51,13 +51,13 @@ class Figures:
         for group in self._groups:
             holding = held.get(group.index, Holding())
             complete = len(holding.numbers) == group.divided(self._checkpoint.partitions)
-            known = complete or not self._checkpoint.restarts
+            counted = complete or not self._checkpoint.restarts
             if len(group.members) == 1 and group.partitions:
                 partition = metrics.partitions[group.partitions[0]]
-                partition.entities = holding.entities if known else None
+                partition.entities = holding.entities if counted else None
             if len(group.windows) == 1:
                 windows = metrics.windows[group.windows[0]]
-                windows.open = holding.windows if known else None
+                windows.open = holding.windows if counted else None
         for index, windows_of_step in metrics.windows.items():
             name = getattr(self._application.nodes[index], "name", "")
             late = list(self._delivery.late.items())

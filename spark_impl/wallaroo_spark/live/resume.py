@@ -75,16 +75,16 @@ class ResumeFile:
 
 def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
     """Return what is known about the sources after further records."""
-    known = dict(sources)
+    updated = dict(sources)
     for run in runs:
         if run.kind is Kind.END:
-            known[run.source] = replace(known.get(run.source, LoggedSource()), ended=True)
+            updated[run.source] = replace(updated.get(run.source, LoggedSource()), ended=True)
         elif run.kind is Kind.VALUE:
-            source = known.get(run.source, LoggedSource())
+            source = updated.get(run.source, LoggedSource())
             for payload in run.payloads:
                 source = source.after(payload)
-            known[run.source] = source
-    return known
+            updated[run.source] = source
+    return updated
 
 
 def at_the_end_of(log: InputLog, resume: Resume) -> Mapping[str, LoggedSource]:

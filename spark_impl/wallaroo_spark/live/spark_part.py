@@ -81,7 +81,7 @@ def missing_files(directory: Path) -> Iterator[Path]:
         ):
             yield level / "_metadata" / "v2" / "0"
     for _, _, form in _forms(directory):
-        for schema in [one for store in form["stateStoreInfo"] for one in store[_SCHEMAS]]:
+        for schema in [path for store in form["stateStoreInfo"] for path in store[_SCHEMAS]]:
             file = directory / "state" / schema.rpartition("/state/")[2]
             if not file.exists():
                 yield file
@@ -132,7 +132,7 @@ def _misplaced(directory: Path, place: Path) -> Iterator[tuple[Path, str]]:
     for path, version, form in _forms(directory):
         moved = False
         for store in form["stateStoreInfo"]:
-            after = [_placed(one, place) for one in store[_SCHEMAS]]
+            after = [_placed(schema, place) for schema in store[_SCHEMAS]]
             moved = moved or after != store[_SCHEMAS]
             store[_SCHEMAS] = after
         if moved:
@@ -148,7 +148,7 @@ def _forms(directory: Path) -> Iterator[tuple[Path, str, Any]]:
             version, _, text = path.read_text(encoding="utf-8").partition("\n")
             form = json.loads(text)
             for store in form["stateStoreInfo"]:
-                if not all(isinstance(one, str) for one in store[_SCHEMAS]):
+                if not all(isinstance(schema, str) for schema in store[_SCHEMAS]):
                     raise TypeError("a path is not text")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise damaged(path, f"it does not say where its schema is ({error!r:.80})") from error
@@ -161,17 +161,17 @@ def _placed(schema: str, place: Path) -> str:
 
 def _link(directory: Path, view: Path, changed: list[Path]) -> None:
     """Fill `view` with links to what is in `directory`, and with copies of some of its folders."""
-    for one in directory.iterdir():
-        there = view / one.name
-        if one in changed:
-            there.mkdir()
-            for file in one.iterdir():
-                (there / file.name).write_bytes(file.read_bytes())
-        elif any(path.is_relative_to(one) for path in changed):
-            there.mkdir()
-            _link(one, there, changed)
+    for entry in directory.iterdir():
+        link = view / entry.name
+        if entry in changed:
+            link.mkdir()
+            for file in entry.iterdir():
+                (link / file.name).write_bytes(file.read_bytes())
+        elif any(path.is_relative_to(entry) for path in changed):
+            link.mkdir()
+            _link(entry, link, changed)
         else:
-            there.symlink_to(one.absolute())
+            link.symlink_to(entry.absolute())
 
 
 def _batches(directory: Path) -> dict[int, Path]:
@@ -203,7 +203,7 @@ _MAGIC = b"crc\0"
 def damaged_files(part: Path) -> Iterator[tuple[Path, int]]:
     """Yield Spark's damaged files, each with the place of the first part that is damaged.
 
-    A file that is missing is not found: nobody knows whether it is needed. A file that a run has
+    A missing file is not reported: it cannot be told whether it is needed. A file that a run has
     just deleted, or is writing, or was writing when it was killed, counts as whole.
 
     Args:

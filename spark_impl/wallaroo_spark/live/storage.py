@@ -137,5 +137,7 @@ def _refuse_old_states(checkpoint: Checkpoint, application: Application, *, acce
         return
     fresh = FreshStates(application)
     samples = StoredOnSpark(checkpoint.directory).samples(application, checkpoint.layout)
-    found = [fresh.difference(place, data) for place, data in samples.items()]
-    refuse_old_states(checkpoint.directory, [one for one in found if one is not None])
+    differences = [fresh.difference(place, data) for place, data in samples.items()]
+    refuse_old_states(
+        checkpoint.directory, [difference for difference in differences if difference is not None]
+    )

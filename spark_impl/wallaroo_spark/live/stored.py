@@ -67,19 +67,19 @@ class StoredOnSpark:
 
     def overview(self) -> Overview:
         """See `StoredCheckpoint.overview`."""
-        found = read_spark_part(self._part)
+        part = read_spark_part(self._part)
         files = [path.stat() for path in self._part.rglob("*") if path.is_file()]
         commits = self._part / "commits"
         done = [path.stat().st_mtime_ns for path in commits.glob("*") if path.name.isdecimal()]
         size = sum([file.st_size for file in files])
         counts: Counter[str] | None = Counter()
-        if found.committed:
+        if part.committed:
             try:
-                counts = Counter([one.partition for one in self._found()])
+                counts = Counter([entity.partition for entity in self._found()])
             except (JavaNotFoundError, CheckpointError) as error:
                 _log.warning("the entities cannot be counted: %s", error)
                 counts = None
-        return Overview(found.committed, max(done, default=None), {"state": size}, counts)
+        return Overview(part.committed, max(done, default=None), {"state": size}, counts)
 
     def entities(self) -> Iterator[Entity]:
         """See `StoredCheckpoint.entities`."""
@@ -87,12 +87,12 @@ class StoredOnSpark:
         yield from sorted_entities(
             [
                 Entity(
-                    one.partition,
-                    decode_key(one.name),
-                    encoded_partition_number(one.name, number),
-                    structure_of(one.state.state),
+                    entity.partition,
+                    decode_key(entity.name),
+                    encoded_partition_number(entity.name, number),
+                    structure_of(entity.state.state),
                 )
-                for one in self._found()
+                for entity in self._found()
             ]
         )
 
@@ -168,16 +168,16 @@ class StoredOnSpark:
         Raises:
             WallarooError: Spark cannot read them.
         """
-        found: dict[Place, bytes] = {}
+        states: dict[Place, bytes] = {}
         for _, address, stored_as, blob in self._stored():
             member, name = entity_of(layout.members[address.group], stored_as)
             if isinstance(member, str):
-                found.setdefault(Place(member), unpacked(blob).state)
+                states.setdefault(Place(member), unpacked(blob).state)
             else:
                 step = windowed(application, member)
                 for frozen in accumulators(application, member, name, blob):
-                    found.setdefault(Place(step.name, True), frozen)
-        return found
+                    states.setdefault(Place(step.name, True), frozen)
+        return states
 
     def _found(self) -> Iterator[_Found]:
         """Yield the state entities; of those that expire, the ones still there at the last record.
@@ -185,16 +185,16 @@ class StoredOnSpark:
         When the last record came is not stored: it is taken to be the last visit of all.
         """
         layout = self._layout()
-        found = []
+        entities = []
         for _, address, name, blob in self._stored():
             member, key = entity_of(layout.members[address.group], name)
             if isinstance(member, str):
-                found.append(_Found(member, key, unpacked(blob)))
-        now = max([one.state.visited for one in found], default=0)
-        for one in found:
-            expire_after = layout.expire_after.get(one.partition)
-            if expire_after is None or now - one.state.visited < expire_after:
-                yield one
+                entities.append(_Found(member, key, unpacked(blob)))
+        now = max([entity.state.visited for entity in entities], default=0)
+        for entity in entities:
+            expire_after = layout.expire_after.get(entity.partition)
+            if expire_after is None or now - entity.state.visited < expire_after:
+                yield entity
 
     def _layout(self) -> Layout:
         """Return the layout, once the states that it tells of are there.

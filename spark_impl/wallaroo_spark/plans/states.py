@@ -30,7 +30,7 @@ _BLOCK = 1 << 20  # bytes of segments from which a row is full
 def levels_in(directory: Path) -> int:
     """Return the number of stateful operators that a query's checkpoint has states of."""
     try:
-        return len([one for one in (directory / "state").iterdir() if one.name.isdecimal()])
+        return len([entry for entry in (directory / "state").iterdir() if entry.name.isdecimal()])
     except FileNotFoundError:
         return 0
 
@@ -46,7 +46,7 @@ def stored_segments(spark: SparkSession, directory: Path) -> Iterator[tuple[int,
         Exception: Spark's; they cannot be read.
     """
     # A run may commit while operators are read; all of them are read as of one micro-batch.
-    batch = max([int(one.name) for one in (directory / "commits").glob("[0-9]*")])
+    batch = max([int(commit.name) for commit in (directory / "commits").glob("[0-9]*")])
     for operator in range(levels_in(directory)):  # Spark numbers them in an order of its own
         rows = (
             spark.read.format("statestore")
@@ -138,9 +138,9 @@ class _Once(Feed):
 def _parts(segments: Mapping[bytes, bytes]) -> Iterator[Sequence[tuple[bytes, bytes]]]:
     part: list[tuple[bytes, bytes]] = []
     size = 0
-    for one in segments.items():
-        part.append(one)
-        size += len(one[1])
+    for segment in segments.items():
+        part.append(segment)
+        size += len(segment[1])
         if size >= _BLOCK:
             yield part
             part, size = [], 0

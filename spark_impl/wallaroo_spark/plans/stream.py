@@ -177,8 +177,8 @@ class _StateMap:
         self._state = state
 
     def get(self, key: bytes) -> bytes | None:
-        found = self._state.getValue((key,))
-        return None if found is None else found[0]
+        stored = self._state.getValue((key,))
+        return None if stored is None else stored[0]
 
     def put(self, key: bytes, value: bytes) -> None:
         self._state.updateValue((key,), (value,))

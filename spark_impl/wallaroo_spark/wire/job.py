@@ -53,11 +53,11 @@ _FIELDS = 5
 
 def moments(tracks: Iterable[Track]) -> list[Moment]:
     """Return the moments of several parts in order of their records."""
-    found: list[Moment] = []
+    collected: list[Moment] = []
     for track in tracks:
         numbers = iter(track)
-        found += zip(*[numbers] * _FIELDS, strict=True)
-    return sorted(found)
+        collected += zip(*[numbers] * _FIELDS, strict=True)
+    return sorted(collected)
 
 
 _SEED = 42  # Spark's, for hash partitioning
@@ -169,7 +169,9 @@ class CaseSpec:
         """Return the same case with the faults of one micro-batch only."""
         if not self.faults:
             return self
-        return replace(self, faults=tuple([one for one in self.faults if one.batch == number]))
+        return replace(
+            self, faults=tuple([fault for fault in self.faults if fault.batch == number])
+        )
 
 
 Specs = dict[int, CaseSpec]
@@ -279,10 +281,10 @@ class Report:
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:
         """Return everything that was reported as one report."""
-        whole = cls()
+        total = cls()
         for report in reports:
-            whole.add(report)
-        return whole
+            total.add(report)
+        return total
 
     def add(self, other: Report) -> None:
         """Add another report to this one."""

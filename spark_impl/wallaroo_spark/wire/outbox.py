@@ -88,7 +88,7 @@ class Outputs:
 def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
     """Return the messages of all runs in the order in which an entity meets them (order-1)."""
     ordered = sorted([run for run in runs if run.lineages], key=_first)
-    found = list(
+    messages = list(
         chain.from_iterable(
             [
                 zip(
@@ -104,19 +104,19 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
     )
     if _overlap(ordered):
         # Nodes stand in topological order: an index orders the steps that a message meets.
-        found.sort(key=lambda arrival: (lineage_order(arrival[0]), arrival[1]))
-    return found
+        messages.sort(key=lambda arrival: (lineage_order(arrival[0]), arrival[1]))
+    return messages
 
 
 def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, bytes]]:
     """Return one sink's outputs from all runs, in their order (order-1), with their lineages."""
     ordered = sorted([run for run in runs if run.lineages], key=_first)
-    found = list(
+    outputs = list(
         chain.from_iterable([zip(run.lineages, run.outputs, strict=True) for run in ordered])
     )
     if _overlap(ordered):
-        found.sort(key=lambda output: lineage_order(output[0]))
-    return found
+        outputs.sort(key=lambda output: lineage_order(output[0]))
+    return outputs
 
 
 def _first(run: Messages | Outputs) -> Lineage:
@@ -125,8 +125,8 @@ def _first(run: Messages | Outputs) -> Lineage:
 
 def _overlap(ordered: list[Any]) -> bool:
     return any(
-        lineage_order(one.lineages[-1]) >= lineage_order(other.lineages[0])
-        for one, other in pairwise(ordered)
+        lineage_order(run.lineages[-1]) >= lineage_order(following.lineages[0])
+        for run, following in pairwise(ordered)
     )
 
 

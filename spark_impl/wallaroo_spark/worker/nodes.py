@@ -86,7 +86,7 @@ def timed(
     calls: Calls,
     index: int,
     event_time: EventTime,
-    found: Callable[[int], None],
+    note_time: Callable[[int], None],
     follow: TakeMessage,
 ) -> TakeMessage:
     """Return the function that finds a decoded message's event time (time-2).
@@ -95,7 +95,7 @@ def timed(
         calls: how user code is called.
         index: the source's node.
         event_time: finds event times.
-        found: gets each event time before the message goes on.
+        note_time: gets each event time before the message goes on.
         follow: takes the message to the nodes behind.
     """
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
@@ -112,7 +112,7 @@ def timed(
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error)
             return
-        found(time)
+        note_time(time)
         follow(lineage, again(value, frozen), frozen)
 
     return take
@@ -162,16 +162,16 @@ def collect(calls: Calls, follow: TakeMessage) -> TakeMessage:
 def key_by(calls: Calls, index: int, operation: KeyBy, follow: TakeMessage) -> TakeMessage:
     """Return the function that finds a message's key, which stays with the message."""
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
-    known, judge = calls.program.keys[index].known, calls.program.keys[index].judge
+    judged_keys, judge = calls.program.keys[index].known, calls.program.keys[index].judge
     again = calls.again
     name, call = place.name, calls.reported(operation.route.call, place)
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
         try:
-            made = call(value)
-            memory = known.get(type(made))
-            key, _ = (memory and memory.get(made)) or judge(made)
+            candidate = call(value)
+            memory = judged_keys.get(type(candidate))
+            key, _ = (memory and memory.get(candidate)) or judge(candidate)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error)
             return
@@ -205,7 +205,7 @@ def route(
             return take_with_key
         single = SINGLE, number_of(SINGLE)  # route-6, key-2
         return lambda lineage, value, frozen: take_keyed(lineage, *single, value, frozen)
-    known, encoded, numbered = keys.known, keys.encoded, keys.numbered
+    judged_keys, encoded, numbered = keys.known, keys.encoded, keys.numbered
     name, call = place.name, calls.reported(operation.route.call, place)
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
@@ -213,7 +213,7 @@ def route(
         entity_key = None
         try:
             key = call(value)
-            memory = known.get(type(key))
+            memory = judged_keys.get(type(key))
             judged = None if memory is None else memory.get(key)
             if judged is None:
                 entity_key = encoded(key)
@@ -233,18 +233,18 @@ def to_outbox(calls: Calls, index: int, group: StateGroup) -> TakeKeyed:
     timed = calls.program.timed
 
     def send(lineage: Lineage, key: bytes, number: int, _: Any, frozen: Any) -> None:
-        found = appends.get(number)
-        if found is None:
+        columns = appends.get(number)
+        if columns is None:
             run = Messages(index)
             outbox.messages.append((group.index, number, run))
-            found = (
+            columns = (
                 run.lineages.append,
                 run.keys.append,
                 run.messages.append,
                 run.contexts.append,
             )
-            appends[number] = found
-        add_lineage, add_key, add_message, add_context = found
+            appends[number] = columns
+        add_lineage, add_key, add_message, add_context = columns
         add_lineage(lineage)
         add_key(key)
         add_message(frozen)
@@ -266,13 +266,13 @@ def to_entity_here(calls: Calls, visit: VisitEntity) -> TakeKeyed:
 
 def noted(visit: VisitEntity, visits: list[Hashable]) -> VisitEntity:
     """Return `visit`, which also notes whose entities are visited."""
-    known: dict[bytes, Hashable] = {}
+    identities: dict[bytes, Hashable] = {}
 
     def visit_and_note(lineage: Lineage, key: bytes, value: Any, frozen: Any) -> None:
-        found = known.get(key)
-        if found is None:
-            found = known[key] = identity(decode_key(key))
-        visits.append(found)
+        key_identity = identities.get(key)
+        if key_identity is None:
+            key_identity = identities[key] = identity(decode_key(key))
+        visits.append(key_identity)
         visit(lineage, key, value, frozen)
 
     return visit_and_note

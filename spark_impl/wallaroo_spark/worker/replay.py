@@ -37,19 +37,21 @@ class ReplayedTime(Watermarks):
         known: what `known` was when the last batch ended; `None`: nothing is known yet.
     """
 
-    def __init__(self, application: Application, known: Any = None) -> None:
+    def __init__(self, application: Application, earlier: Any = None) -> None:
         times = {name: SourceTime(source) for name, source in application.sources.items()}
         super().__init__(times)
         self._numbered = list(times.values())
-        if known is not None:
-            self.now, self.first, of_sources = known
+        if earlier is not None:
+            self.now, self.first, of_sources = earlier
             for source, values in zip(self._numbered, of_sources, strict=True):
                 source.greatest, source.last_frame, source.ended = values
 
     @property
     def known(self) -> Any:
         """What the next batch must know."""
-        of_sources = [(one.greatest, one.last_frame, one.ended) for one in self._numbered]
+        of_sources = [
+            (source.greatest, source.last_frame, source.ended) for source in self._numbered
+        ]
         return self.now, self.first, of_sources
 
     def move(self, at: int, what: int, source: int, time: int) -> None:
@@ -93,10 +95,10 @@ def replay(
     turns = application.window_steps
     clock = entity_id(group, group.windows[0], _CLOCK)
     blob = entities.get(clock)
-    known, reached = None, {}
+    earlier, reached = None, {}
     if blob is not None:
-        known, reached = pickle.loads(unpacked(blob).state)  # noqa: S301 - ours
-    watermarks = ReplayedTime(application, known)
+        earlier, reached = pickle.loads(unpacked(blob).state)  # noqa: S301 - ours
+    watermarks = ReplayedTime(application, earlier)
     held = {index: flow.windows_at(index) for index in turns if index in group.windows}
     for index, step in held.items():
         step.watermark = reached.get(index, step.watermark)

@@ -47,8 +47,10 @@ class Keys:
         Raises:
             DeadLetterError: `bad-key`: it is not a valid key.
         """
-        known = judged_key(key, u64=self._partition is not None and self._partition.u64)
-        return known[0] if isinstance(known, tuple) else encode_key(key)  # a tuple has its encoding
+        identity = judged_key(key, u64=self._partition is not None and self._partition.u64)
+        return (
+            identity[0] if isinstance(identity, tuple) else encode_key(key)
+        )  # it has its encoding
 
     def numbered(self, key: Any, encoded: bytes) -> tuple[bytes, int]:
         """Return a valid key's encoding, which is given, and its partition number.
@@ -69,11 +71,11 @@ class Keys:
         """Return the partition number of a valid key by its encoding, and remember it."""
         if self._partitions == 1:
             return 0
-        found = self._numbers.get(encoded)
-        if found is None:
-            found = self._number(encoded)
-            _remember(self._numbers, encoded, found, encoded)
-        return found
+        number = self._numbers.get(encoded)
+        if number is None:
+            number = self._number(encoded)
+            _remember(self._numbers, encoded, number, encoded)
+        return number
 
     def _number(self, encoded: bytes) -> int:
         return 0 if self._partitions == 1 else encoded_partition_number(encoded, self._partitions)
@@ -82,9 +84,9 @@ class Keys:
         return self._listed is None or encoded in self._listed
 
 
-def _remember(memory: dict[Any, Any], key: Any, found: Any, encoded: bytes) -> None:
+def _remember(memory: dict[Any, Any], key: Any, result: Any, encoded: bytes) -> None:
     """Keep what was found out about a key, unless that would take much memory."""
     if len(encoded) <= _LONGEST:
         if len(memory) >= _REMEMBERED:
             memory.clear()
-        memory[key] = found
+        memory[key] = result

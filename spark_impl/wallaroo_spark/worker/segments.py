@@ -148,9 +148,9 @@ class Entities:
         """Give the last segment's entities back to the segment that was split for it."""
         last = self._number - 1
         half = 1 << (last.bit_length() - 1)
-        gone = self._segment(last)
-        if gone:
-            self._segment(last - half).update(gone)
+        entities = self._segment(last)
+        if entities:
+            self._segment(last - half).update(entities)
             self._dirty.add(last - half)
         del self._segments[last]
         self._number = last

@@ -89,7 +89,7 @@ def restored(blob: bytes) -> Any:
         StateError: its class is missing, or cannot read what an earlier version of it wrote.
     """
     try:
-        return pickle.loads(blob)  # noqa: S301 - bytes we made; nobody else can write a checkpoint
+        return pickle.loads(blob)  # noqa: S301 - bytes we made; only we can write a checkpoint
     except Exception:  # noqa: BLE001 - user code: its __setstate__ may raise anything
         reader = _Reader(io.BytesIO(blob))
         try:

@@ -108,13 +108,14 @@ class WindowStore:
 
     def due(self, until: float) -> Iterator[bytes]:
         """Yield the keys that have been noted up to a time, and forget that they were."""
-        found = []
-        for bucket in sorted([one for one, (time, _) in self._first.items() if time <= until]):
+        due = []
+        early = [bucket for bucket, (time, _) in self._first.items() if time <= until]
+        for bucket in sorted(early):
             keys = self._bucket(bucket)
             past = [(key, time) for key, time in keys.items() if time <= until]
-            found += past
+            due += past
             self._forget(bucket, [key for key, _ in past])
-        for key, time in found:
+        for key, time in due:
             noted, windows = self._known(key)
             if windows is not None and noted == time:  # else it has been noted again, or is gone
                 self._keys[key] = (None, windows)
@@ -192,11 +193,11 @@ class WindowStore:
         return self._first[min(self._first)][0] if self._first else math.inf
 
     def _known(self, key: bytes) -> tuple[int | None, Any]:
-        known = self._keys.get(key)
-        if known is None:
-            known = self._keys[key] = self._load(KEY + key) or (None, None)
-            self._stored[key] = self._count(known[1])
-        return known
+        entry = self._keys.get(key)
+        if entry is None:
+            entry = self._keys[key] = self._load(KEY + key) or (None, None)
+            self._stored[key] = self._count(entry[1])
+        return entry
 
     def _count(self, windows: Any) -> int | None:
         return None if windows is None else self._number(windows)
