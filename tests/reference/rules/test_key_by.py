@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from small_windows import Gather, built, events, initial, said, sink
+from small_windows import built, events, said, sink
 
 import wallaroo
-from wallaroo import range_windows, seconds
 
 LOG = {"events": [b"ann 1", b"bob 2", b"al 3"]}
 
@@ -15,11 +14,6 @@ LOG = {"events": [b"ann 1", b"bob 2", b"al 3"]}
 def gather(event, state):
     state.append(event[0])
     return "".join(state)
-
-
-@wallaroo.computation_multi(name="letters")
-def letters(event):
-    return [(letter, event[1]) for letter in event[0]]
 
 
 def test_key_1_it_finds_the_key_once(isolated):
@@ -34,16 +28,6 @@ def test_key_1_it_finds_the_key_once(isolated):
     keyed = events().key_by(counted)
     isolated(built(keyed.to(gather).done(), keyed.to(other).done()), LOG)
     assert len(calls) == 3
-
-
-def test_key_1_what_comes_out_of_a_state_computation_and_a_window_has_the_key(run):
-    again = wallaroo.state_computation(name="again", state=list)(
-        lambda event, state: state.append(event)
-    )
-    step = range_windows(seconds(10)).over(Gather())
-    for middle in (gather, step):
-        result = run(built(events().key_by(initial).to(middle).to(again).done()), LOG)
-        assert list(result.entities["again"]) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -66,16 +50,6 @@ def test_key_1_its_failures_name_the_extractor(run, extract, reason, error_type)
     assert (letter.error_type, letter.payload) == (error_type, b"a 1")
 
 
-def test_key_1_what_it_does_to_the_message_is_invisible(isolated):
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def as_list(payload):
-        return payload.decode().split()
-
-    popping = wallaroo.key_extractor(lambda words: words.pop())
-    pipeline = events(decoder=as_list, event_time=None).key_by(popping).to_sink(sink())
-    assert isolated(built(pipeline), {"events": [b"a b"]}).output == [b"['a', 'b'];"]
-
-
 def test_key_1_any_partition_function_will_do(run):
     class ByFirst:
         def partition(self, event):
@@ -86,27 +60,9 @@ def test_key_1_any_partition_function_will_do(run):
         assert list(result.entities["gather"]) == ["a", "b"]
 
 
-def test_key_2_collect_gives_all_messages_one_key(run):
-    for pipeline in (events().key_by(initial).collect(), events().collect(), events()):
-        result = run(built(pipeline.to(gather).done()), LOG)
-        assert result.entities == {"gather": {(): ["ann", "bob", "al"]}}
-
-
 def test_key_2_what_comes_out_of_one_without_a_key_may_meet_one_that_was_collected(run):
     left, right = events(), events("right").collect()
     assert built(left.to(gather).merge(right).done())  # both sides have a key (graph-3)
-
-
-@pytest.mark.parametrize("given", [None, "x", 0, False])
-def test_key_3_it_returns_its_output_alone_and_the_state_is_kept(run, given):
-    def compute(event, state):
-        state.append(event[0])
-        return given
-
-    step = wallaroo.state_computation(name="compute", state=list)(compute)
-    result = run(built(events().to(step).to_sink(sink())), LOG)
-    assert result.entities == {"compute": {(): ["ann", "bob", "al"]}}
-    assert result.output == ([] if given is None else [f"{given!r};".encode()] * 3)
 
 
 def test_key_3_a_multi_one_gives_several(run):
@@ -116,18 +72,6 @@ def test_key_3_a_multi_one_gives_several(run):
         return (name for name in state if name != "bob")
 
     assert said(run(built(events().to(each).to_sink(sink())), LOG)) == ["ann", "ann", "ann", "al"]
-
-
-def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, letters):
-    @wallaroo.state_computation(name="careful", state=list)
-    def careful(event, state):
-        state.append(event[0])
-        if event[0] == "bob":
-            raise ValueError
-
-    result = isolated(built(events().to(careful).done()), LOG)
-    assert result.entities == {"careful": {(): ["ann", "al"]}}
-    assert letters(result) == [((1,), "careful", None, (), "raised")]
 
 
 @wallaroo.state_computation_multi(name="gather", state=list)
@@ -159,3 +103,25 @@ def test_key_3_a_generator_function_for_one_message_is_refused_in_the_words_of_p
         events().to(gather)
     assert "Write: compute_multi, or @wallaroo.state_computation_multi" in str(error.value)
     assert "CHANGED" not in str(error.value)
+
+
+def test_key_1_what_it_does_to_the_message_is_invisible(isolated):
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def as_list(payload):
+        return payload.decode().split()
+
+    popping = wallaroo.key_extractor(lambda words: words.pop())
+    pipeline = events(decoder=as_list, event_time=None).key_by(popping).to_sink(sink())
+    assert isolated(built(pipeline), {"events": [b"a b"]}).output == [b"['a', 'b'];"]
+
+
+def test_key_3_one_that_raises_leaves_the_entity_as_it_was(isolated, letters):
+    @wallaroo.state_computation(name="careful", state=list)
+    def careful(event, state):
+        state.append(event[0])
+        if event[0] == "bob":
+            raise ValueError
+
+    result = isolated(built(events().to(careful).done()), LOG)
+    assert result.entities == {"careful": {(): ["ann", "al"]}}
+    assert letters(result) == [((1,), "careful", None, (), "raised")]

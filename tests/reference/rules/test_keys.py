@@ -6,30 +6,7 @@ import enum
 import weakref
 
 import pytest
-from small_steps import Seen, first, keyed_by, literal, see, stateful, whole
-
-import wallaroo
-
-KEYS = ["'1'", "b'1'", "1", "(1,)", "()", "''", "b''", "0", "-1", "'\\ud800'", "(('a', 1), b'')"]
-
-
-def test_route_1_same_keys_meet_different_never(app, run):
-    @wallaroo.encoder
-    def encode(count):
-        return str(count)
-
-    @stateful
-    def count(message, state):
-        state.items.append(1)
-        return len(state.items), True
-
-    application = app(
-        ("to_state_partition", count, Seen, "s", whole), decoder=literal, encoder=encode
-    )
-    payloads = [key.encode() for key in KEYS] * 2
-    result = run(application, payloads)
-    assert result.output == [b"1"] * len(KEYS) + [b"2"] * len(KEYS)
-    assert {repr(key) for key in result.structures["s"]} == {repr(eval(key)) for key in KEYS}
+from small_steps import Seen, keyed_by, literal, see, stateful, whole
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -151,20 +128,6 @@ def test_route_5_all_else_is_a_bad_key(app, run, letters, key, listed):
     result = run(application, [b"a"])
     assert letters(result) == [((0,), "see", None, None, "bad-key")]
     assert result.structures["s"] == {}
-
-
-def test_route_1_the_partition_function_is_called_once_per_visit(app, run):
-    calls = []
-    route = keyed_by(lambda text: calls.append(text) or text[0])
-    run(app(("to_state_partition", see, Seen, "s", route, ["a"])), [b"ab", b"ac", b"b"])
-    assert calls == ["ab", "ac", "b"]
-
-
-def test_dead_1_a_partition_function_that_raises(app, run, letters):
-    result = run(app(("to_state_partition", see, Seen, "s", first)), [b"a", b"", b"ab"])
-    assert letters(result) == [((1,), "see", None, None, "raised")]
-    assert result.dead_letters[0].error_type == "IndexError"
-    assert result.output == [b"'a';", b"'aab';"]
 
 
 @pytest.mark.parametrize("error", [KeyError, ValueError, StopIteration, TypeError, RuntimeError])

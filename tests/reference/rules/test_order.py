@@ -5,68 +5,14 @@ from __future__ import annotations
 import pytest
 from small_steps import (
     Seen,
-    characters,
-    computation,
     first,
     identity,
     multi,
     stateful,
     stateful_multi,
-    words,
 )
 
 import wallaroo
-
-
-def test_order_1_lineage_counts_left_out_items(app, run):
-    @multi
-    def with_gaps(text):
-        return [None if character == "-" else character for character in text]
-
-    @computation
-    def refuse(character):
-        raise ValueError(character)
-
-    result = run(app(("to", words), ("to", with_gaps), ("to", refuse)), [b"a-b -c", b"", b"-- d"])
-    assert [letter.lineage for letter in result.dead_letters] == [
-        (0, 0, 0),
-        (0, 0, 2),
-        (0, 1, 1),
-        (2, 1, 0),
-    ]
-
-
-def test_order_1_depth_first_one_input_after_the_other(app, run):
-    order = []
-
-    @stateful
-    def inner(message, state):
-        order.append(f"inner {message}")
-        return message, False
-
-    @stateful
-    def outer(message, state):
-        order.append(f"outer {message}")
-        return message, False
-
-    run(
-        app(
-            ("to", words),
-            ("to_stateful", inner, Seen, "s"),
-            ("to", characters),
-            ("to_stateful", outer, Seen, "t"),
-        ),
-        [b"ab c", b"d"],
-    )
-    assert order == [
-        "inner ab",
-        "outer a",
-        "outer b",
-        "inner c",
-        "outer c",
-        "inner d",
-        "outer d",
-    ]
 
 
 @pytest.mark.parametrize("steps", [30])

@@ -3,63 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from small_steps import Seen, returns, see, whole
+from small_steps import Seen, returns, whole
 
 import wallaroo
-
-
-class CountingBuilder:
-    def __init__(self, fail=()):
-        self.fail = fail
-
-    built = 0
-
-    def build(self):
-        type(self).built += 1
-        if type(self).built in self.fail:
-            raise KeyError("not now")
-        return Seen()
-
-
-@pytest.mark.parametrize(
-    "compute",
-    [
-        returns((None, False)),
-        wallaroo.state_computation(name="raises")(lambda message, state: 1 / 0),
-        returns("nonsense"),
-    ],
-)
-def test_state_1_it_exists_whatever_its_first_message_does(app, isolated, compute):
-    result = isolated(app(("to_stateful", compute, Seen, "s")), [b"a"])
-    ((key, state),) = result.structures["s"].items()
-    assert key == ()
-    assert state[3] == ["dict", [[["str", "items"], ["list", []]]]]
-
-
-def test_state_1_an_entity_that_is_built_exists_though_its_message_dies(app, run):
-    raises = wallaroo.state_computation(name="raises")(lambda message, state: 1 / 0)
-    result = run(app(("to_state_partition", raises, Seen, "s", whole)), [b"a", b"b"])
-    assert list(result.structures["s"]) == ["a", "b"]
-
-
-def test_state_1_a_builder_that_raises_tries_again_with_the_next_message(app, run, letters):
-    CountingBuilder.built = 0
-    application = app(("to_state_partition", see, CountingBuilder(fail=(1, 2)), "s", whole))
-    result = run(application, [b"a", b"a", b"a", b"a"])
-    assert letters(result) == [
-        ((0,), "see", None, "a", "raised"),
-        ((1,), "see", None, "a", "raised"),
-    ]
-    assert result.dead_letters[0].error_type == "KeyError"
-    assert result.output == [b"'a';", b"'aa';"]
-
-
-def test_state_1_a_builder_that_only_raises_leaves_no_entity(app, run):
-    class Never:
-        def build(self):
-            raise ValueError
-
-    assert run(app(("to_stateful", see, Never(), "s")), [b"a"]).structures == {"s": {}}
 
 
 def test_state_1_a_state_may_be_none(app, run):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from small_windows import Gather, arrivals, built, events, fail, initial, sink, windowed
 
+import wallaroo
 from wallaroo import range_windows, seconds
 
 TEN = range_windows(seconds(10))
@@ -116,3 +117,16 @@ def test_time_2_its_dead_letter_comes_behind_what_its_record_makes_due(run, lett
     ]
     assert [letter.payload for letter in result.dead_letters] == [None, b"b 0"]
     assert [letter.source for letter in result.dead_letters] == ["bad", "bad"]
+
+
+def test_time_2_what_it_does_to_the_message_is_invisible(isolated):
+    @wallaroo.decoder(header_length=4, length_fmt=">I")
+    def as_list(payload):
+        return payload.decode().split()
+
+    def take(words):
+        return seconds(int(words.pop()))
+
+    source = events(decoder=as_list, event_time=take)
+    application = built(source.to_sink(sink()))
+    assert isolated(application, {"events": [b"a 1"]}).output == [b"['a', '1'];"]

@@ -9,7 +9,6 @@ from wallaroo import range_windows, seconds
 from wallaroo.records import End, Frame
 
 TEN = range_windows(seconds(10))
-POLICIES = ("dead-letter", "drop", "fire-per-message", "place-in-oldest-window")
 
 
 def late(policy, windows=TEN):

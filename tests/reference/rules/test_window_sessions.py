@@ -7,8 +7,7 @@ from small_windows import Gather, built, events, initial, said, sink, windowed
 import wallaroo
 from wallaroo import count_windows, range_windows, seconds, session_windows
 
-GAP = session_windows(seconds(10))
-PATIENT = GAP.with_delay(seconds(100))
+PATIENT = session_windows(seconds(10)).with_delay(seconds(100))
 
 
 def test_window_7_on_a_tie_the_one_that_was_there_comes_first(run):

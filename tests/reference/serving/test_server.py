@@ -58,10 +58,6 @@ def test_frame_4_a_half_closed_connection_is_closed_once_all_is_sequenced(serve,
     assert summary.dropped_frames == {"p": 1}
 
 
-def _stateful_identity(message, state):
-    return message, True
-
-
 def test_sink_2_each_sink_has_a_connection_of_its_own_even_to_one_address(serve, receiver):
     handle = serve(application(receiver.port, ("to", shout), sinks=3))
     send(handle, frames([b"a", b"b"]))

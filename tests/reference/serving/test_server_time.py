@@ -8,6 +8,7 @@ import threading
 
 import pytest
 from receiving import eventually
+from served import line, stopped, text
 from standing_clock import NOON, SECOND, Clock
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.isolated.interpreter import Interpreter
@@ -30,16 +31,6 @@ class Count:
 
     def output(self, key, count, window):
         return f"{(window.start - NOON) // SECOND}: {count}"
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
 
 
 def seconds_of(message):
@@ -109,13 +100,6 @@ def send(handle, *messages, source="p"):
         sock.sendall(frames([message.encode() for message in messages]))
         sock.shutdown(socket.SHUT_WR)
         assert sock.recv(1) == b""
-
-
-def stopped(handle):
-    handle.stop()
-    summary = handle.wait(20)
-    assert summary is not None
-    return summary
 
 
 def test_time_1_a_tick_lets_a_window_fire_without_further_input(serve, receiver):

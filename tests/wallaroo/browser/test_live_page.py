@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from receiving import Receiver
+from served import line, text
 from wallaroo_reference.engine import ReferenceEngine
 from webdriver import Browser
 
@@ -24,16 +25,6 @@ from wallaroo.trace import DeadLetter, Reason
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 NASTY = "</script><img src=x onerror=window.run=1> \"'`\n\x1b[31m"
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
 
 
 @wallaroo.computation(name=NASTY)

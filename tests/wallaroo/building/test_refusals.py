@@ -41,10 +41,8 @@ from wallaroo import ApplicationBuilder, GenSourceConfig, TCPSinkConfig, TCPSour
 from wallaroo import build_application as build
 from wallaroo.components import decoder_of, state_computation_of
 from wallaroo.config import tcp_parse_input_addrs, tcp_parse_output_addrs
-from wallaroo.windows import range_windows
 
 P = "application 'app', pipeline 'p', "
-TEN = range_windows(wallaroo.seconds(10))
 
 
 def words():

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from served import line, text
 
 import wallaroo
 from wallaroo.cli.main import main
@@ -18,16 +19,6 @@ from wallaroo.monitor.server import Monitor
 from wallaroo.trace import DeadLetter, Reason
 
 NASTY = "a step\n\x1b[31m 'named' so"
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
 
 
 @wallaroo.computation(name=NASTY)
