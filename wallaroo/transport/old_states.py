@@ -161,11 +161,16 @@ def refuse_old_states(directory: Path, differences: Sequence[Difference]) -> Non
         return
     facts = ". ".join(map(str, differences))
     remedies = [difference.remedy for difference in differences if difference.remedy]
-    write = f"Write {'; '.join(remedies)}; or change" if remedies else "Change"
+    ways = [f"write {'; '.join(remedies)}"] if remedies else []
+    if any(not difference.place.windows for difference in differences):
+        ways.append(
+            f"change the states with wallaroo checkpoint {directory} --migrate MODULE:FUNCTION "
+            "--app APP"
+        )
+    ways.append("take them as they are with --accept-old-states")
     raise CheckpointError(
-        f"the checkpoint {directory} holds what other code has made: {facts}. {write} "
-        f"the states with wallaroo checkpoint {directory} --migrate MODULE:FUNCTION, or take them "
-        "as they are with --accept-old-states. Nothing was processed"
+        f"the checkpoint {directory} holds what other code has made: {facts}. Nothing was "
+        f"processed. What to do: {', or '.join(ways)}"
     )
 
 
