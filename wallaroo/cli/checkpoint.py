@@ -16,6 +16,7 @@ from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
 from wallaroo.loading import load_application, load_module, set_up
+from wallaroo.text import escaped
 from wallaroo.transport.checkpoint import (
     IDENTITY,
     INPUT,
@@ -123,7 +124,7 @@ def _recording(directory: Path, identity: Identity, options: argparse.Namespace)
         return 0
     used = ", in use by a run" if _in_use(directory) else ""
     print(f"engine       {identity.engine}{used}")
-    print(f"application  {identity.application}")
+    print(f"application  {escaped(identity.application)}")
     print(f"recording    {log.following:,} records, {_bytes(log.size)}{torn}")
     return 0
 
@@ -160,7 +161,7 @@ def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log
         lines.append(("input log", f"its end is cut off, as by a crash: {log.torn}"))
     width = max([len(name) for name, _ in lines])
     for name, text in lines:
-        print(f"{name:{width}}  {text}")
+        print(f"{escaped(name):{width}}  {escaped(text)}")
 
 
 def _entities(directory: Path, stored: StoredCheckpoint, asked: list[str]) -> int:

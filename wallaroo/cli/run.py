@@ -26,7 +26,7 @@ from wallaroo.cli.arguments import (
 )
 from wallaroo.cli.logs import application_output, results_on
 from wallaroo.cli.main import CommandParser, Subparsers
-from wallaroo.cli.summary import print_summary
+from wallaroo.cli.summary import print_counts, print_summary
 from wallaroo.cli.terminal import progress_display
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, engine_names, load_engine
 from wallaroo.errors import EngineNotFoundError, ExtraMissingError, UsageError
@@ -173,10 +173,14 @@ def run(options: argparse.Namespace) -> int:
         gc.collect()
         gc.freeze()  # modules and the topology live to the end: the collector can skip them
         stopper.serves(handle)
-        with progress_display(options.progress, sys.stderr) as show:
-            while (summary := handle.wait(show.interval)) is None:
-                show(handle.progress())
-    as_json = options.log_json or options.progress == "json"
+        as_json = options.log_json or options.progress == "json"
+        try:
+            with progress_display(options.progress, sys.stderr) as show, stopper.raising():
+                while (summary := handle.wait(show.interval)) is None:
+                    show(handle.progress())
+        except _StopsAtOnce as stop:
+            print_counts(application, handle.progress(), sys.stderr, as_json=as_json)
+            os._exit(stop.code)  # without waiting for user code, which may never return
     print_summary(application, engine.name, summary, sys.stderr, as_json=as_json)
     return summary.exit_code
 
@@ -303,6 +307,18 @@ class _Help(argparse.Action):
         parser.exit()
 
 
+class _StopsAtOnce(BaseException):
+    """A second signal has come.
+
+    Args:
+        code: what the process exits with.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 class _Stopper:
     """Stops the run in order at the first signal, and at once at the second (stop-1)."""
 
@@ -310,6 +326,16 @@ class _Stopper:
         self._handle: Handle | None = None
         self._starting = False
         self._signalled = False
+        self._raises = False
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Raise `_StopsAtOnce` at a second signal inside the block; the next ends the process."""
+        self._raises = True
+        try:
+            yield
+        finally:
+            self._raises = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -338,7 +364,11 @@ class _Stopper:
         if not self._starting:
             raise KeyboardInterrupt
         if self._signalled:
-            os._exit(128 + number)  # the exit code that shells use for a signal
+            code = 128 + number  # the exit code that shells use for a signal
+            if self._raises:
+                self._raises = False
+                raise _StopsAtOnce(code)
+            os._exit(code)
         self._signalled = True
         _say("stopping; once more to stop at once\n", 2)
         if self._handle is not None:

@@ -252,7 +252,8 @@ def _wait_until_taken(connection: socket.socket, wait: float) -> bool:
     connection.settimeout(max(wait, _RETRY))
     try:
         while connection.recv(_AT_ONCE):
-            pass
+            if time.monotonic() > deadline:  # it sends, and does not close
+                return False
     except TimeoutError:
         return False
     # It may have closed before the last bytes came: then they are reset, never acknowledged.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import IO, Any
 
-from wallaroo.engine import Summary
+from wallaroo.engine import Progress, Summary
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 
@@ -20,6 +20,28 @@ def print_summary(
     for line in as_lines(application, engine, summary):
         print(escaped(line), file=stream)
     stream.flush()
+
+
+def print_counts(
+    application: Application, progress: Progress, stream: IO[str], *, as_json: bool
+) -> None:
+    """Print what a run that is stopped at once has done, in place of its summary."""
+    if as_json:
+        counts = {
+            "received": progress.received,
+            "written": progress.written,
+            "undelivered": progress.pending,
+            "dead_letters": progress.dead_letters,
+        }
+        form = {"application": application.name, "problem": "stopped at once", "totals": counts}
+        print(json.dumps({"summary": form}), file=stream, flush=True)
+        return
+    line = (
+        f"{application.name} was stopped at once: {progress.received:,} in, "
+        f"{progress.written:,} out, {progress.pending:,} outputs not delivered, "
+        f"{progress.dead_letters:,} dead letters"
+    )
+    print(escaped(line), file=stream, flush=True)
 
 
 def as_lines(application: Application, engine: str, summary: Summary) -> list[str]:

@@ -28,7 +28,7 @@ from wallaroo.config import GenSourceConfig, TCPSourceConfig, format_address
 from wallaroo.engine import MAX_CONNECTIONS
 from wallaroo.errors import UnsupportedTopology, WallarooError
 from wallaroo.overriding import override
-from wallaroo.text import reason
+from wallaroo.text import escaped, reason
 from wallaroo.topology import Source as SourceNode
 from wallaroo.transport.connection import Connection, Connections, linger
 from wallaroo.transport.interfaces import Receiver, Source
@@ -128,7 +128,7 @@ class Listener(Source):
         """Print ``source NAME listening on HOST:PORT`` for each source."""
         for name, address in self.addresses.items():
             # One write per line: print makes two, and another thread's log could come between them.
-            stream.write(f"source {name} listening on {format_address(*address)}\n")
+            stream.write(f"source {escaped(name)} listening on {format_address(*address)}\n")
         stream.flush()
 
     @override

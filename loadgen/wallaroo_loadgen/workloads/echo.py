@@ -1,4 +1,4 @@
-"""`echo`: numbered messages of one size, for any target that returns each payload framed.
+"""`echo`: numbered messages of one size, for a target that connects to `--listen` and returns each.
 
 It measures a network path, an application that passes its input on, or the load generator itself.
 Options: `size`, bytes of a message with its header (50).

@@ -56,6 +56,7 @@ def test_a_second_signal_ends_it_at_once(run):
         code, errors, _ = process.wait()
     assert code == 130
     assert "Traceback" not in errors
+    assert "app was stopped at once: 1 in, 0 out, 0 outputs not delivered, 0 dead letters" in errors
 
 
 def test_stop_1_code_that_never_returns_is_given_up_after_the_timeout(run):

@@ -207,6 +207,24 @@ def test_send_tells_a_receiver_that_does_not_close(tmp_path, capsys):
     )
 
 
+def test_send_ends_although_the_receiver_sends_on_and_on(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def pour():
+            taken, _ = listener.accept()
+            with taken, contextlib.suppress(OSError):
+                while True:
+                    taken.sendall(b"x" * 1000)
+
+        pouring = threading.Thread(target=pour)
+        pouring.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        path = write(tmp_path / "lines", b"a\n")
+        assert main(["send", path, "--to", address, "--wait", "0.3"]) == 1
+        pouring.join(30)
+    assert "has not closed its side 0.3 s after 1 message" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "connections", "written", "what"),
     [

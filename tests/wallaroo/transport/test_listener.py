@@ -155,11 +155,11 @@ def test_a_host_that_is_unknown_is_one_line():
 
 def test_a_name_is_listened_on_and_announced(edge):
     config = wallaroo.TCPSourceConfig("localhost", 0, decode)
-    listener = Listener({"my source": config}, Received())
-    port = listener.addresses["my source"][1]
+    listener = Listener({"my\x1b[31m source": config}, Received())
+    port = listener.addresses["my\x1b[31m source"][1]
     stream = io.StringIO()
     listener.announce(stream)
-    assert stream.getvalue() == f"source my source listening on 127.0.0.1:{port}\n"
+    assert stream.getvalue() == f"source my\\x1b[31m source listening on 127.0.0.1:{port}\n"
     listener._stop_listening()
 
 
