@@ -81,7 +81,7 @@ class LineReader(Source):
         stream: the stream to read.
         source: name of the source that it stands in for.
         max_size: the longest accepted line, in bytes.
-        receiver: gets payloads, and is told of the end.
+        receiver: gets payloads, and is notified of the end.
         loop: the thread in which it receives.
     """
 

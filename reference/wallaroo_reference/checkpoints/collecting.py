@@ -113,8 +113,8 @@ class Collector:
             PackError: a cell cannot be packed.
         """
         for place, cells in enumerate(self._cells):
-            for known in cells.changed:
-                self._pack(place, known)
+            for identity in cells.changed:
+                self._pack(place, identity)
             cells.changed.clear()
         if self._came_round:
             self.first_blob, self._round_began = self._round_began, next_blob
@@ -127,7 +127,9 @@ class Collector:
         for cells in self._cells:
             cells.changed.clear()
         self._before = sum(map(len, changed))
-        self._waiting = ((place, known) for place, some in enumerate(changed) for known in some)
+        self._waiting = (
+            (place, identity) for place, some in enumerate(changed) for identity in some
+        )
 
     def _pass_is_the_last(self) -> bool:
         """Begin the next pass, if another one is worth it."""
@@ -149,24 +151,24 @@ class Collector:
                 self._came_round = True
                 self._round = self._all()
                 return
-            place, known = one
-            if known not in self._packed[place]:
+            place, identity = one
+            if identity not in self._packed[place]:
                 yield one
 
     def _all(self) -> Iterator[tuple[int, Any]]:
         for place, cells in enumerate(self._cells):
-            for known in cells.identities():
-                yield place, known
+            for identity in cells.identities():
+                yield place, identity
 
-    def _pack(self, place: int, known: Any) -> None:
+    def _pack(self, place: int, identity: Any) -> None:
         cells = self._cells[place]
         try:
-            value = cells.packed(known)
+            value = cells.packed(identity)
             if value is not None and len(value) > LONGEST:
                 raise ValueError(f"it takes {len(value)} bytes, and {LONGEST} is the most")
         except Exception as error:
-            raise PackError(cells, cells.named(known), error) from error
-        self._packed[place][known] = value
+            raise PackError(cells, cells.named(identity), error) from error
+        self._packed[place][identity] = value
 
 
 def blobs_of(cells: Sequence[Cells], packed: Sequence[Packed]) -> list[tuple[int, bytes]]:
@@ -174,5 +176,5 @@ def blobs_of(cells: Sequence[Cells], packed: Sequence[Packed]) -> list[tuple[int
     return [
         (place, blob)
         for place, (one, some) in enumerate(zip(cells, packed, strict=True))
-        for blob in divided([(one.named(known), value) for known, value in some.items()])
+        for blob in divided([(one.named(identity), value) for identity, value in some.items()])
     ]

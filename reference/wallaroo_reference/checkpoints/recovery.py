@@ -218,8 +218,8 @@ class Recovery(OnDisk):
     @override
     def generators(self) -> Mapping[str, LoggedSource]:
         known = {} if self.head is None else self.head.generators
-        for one in known.values():
-            one.value()
+        for generator in known.values():
+            generator.value()
         return known
 
     def _identified(self, application: Application, partitions: int | None) -> int:
@@ -257,7 +257,7 @@ class Recovery(OnDisk):
         if head is None:
             return
         samples: dict[int, bytes] = {}
-        there = {place for place, one in enumerate(head.cells) if one.count}
+        there = {place for place, cells in enumerate(head.cells) if cells.count}
         with contextlib.closing(self.store.cells(head)) as blobs:
             for place, cells in blobs:
                 value = next((value for _, value in cells if value is not None), None)
@@ -265,7 +265,7 @@ class Recovery(OnDisk):
                     samples.setdefault(place, value)
                 if samples.keys() >= there:
                     break
-        found: list[Difference] = []
+        differences: list[Difference] = []
         for place, value in sorted(samples.items()):
             if place >= len(head.cells):
                 continue  # it is damaged, and `restore` says so
@@ -273,8 +273,8 @@ class Recovery(OnDisk):
             data = value[VISITED.size :] if kept.kind == "partition" else _accumulator(value)
             difference = fresh.difference(Place(kept.name, kept.kind != "partition"), data)
             if difference is not None:
-                found.append(difference)
-        refuse_old_states(self.directory, found)
+                differences.append(difference)
+        refuse_old_states(self.directory, differences)
 
     def _not_made_again(self, error: UnpackError) -> CheckpointError:
         cells = error.cells
@@ -338,7 +338,7 @@ class RecordedRun(OnDisk):
 def _places(path: Path, stored: Sequence[CellsHead], machine: Machine) -> list[Any]:
     """Return the machine's cells in the order in which the head names them."""
     cells = list(machine.cells())
-    if [(one.kind, one.name) for one in stored] != [(one.kind, one.name) for one in cells]:
+    if [(part.kind, part.name) for part in stored] != [(part.kind, part.name) for part in cells]:
         raise damaged(path, "its head names other state partitions or windows than its identity")
     return cells
 

@@ -41,7 +41,7 @@ def against(options: argparse.Namespace) -> int:
     if pair is None:
         print(escaped(f"{options.app} and {options.against} do the same"))
         return 0
-    for line in _told(options, *pair):
+    for line in _described(options, *pair):
         print(escaped(line))
     return 1
 
@@ -147,50 +147,50 @@ def _without(structure: Any, module: str) -> Any:
     ]
 
 
-def _told(options: argparse.Namespace, *both: _Version) -> Iterator[str]:
+def _described(options: argparse.Namespace, *both: _Version) -> Iterator[str]:
     """Yield the first difference, and its cause."""
-    names = " and ".join([one.app for one in both])
-    places = [_place(one.line) for one in both]
+    names = " and ".join([version.app for version in both])
+    places = [_place(version.line) for version in both]
     record = min(places)
     if record == _AT_THE_END:
         yield f"{names} give the same outputs and dead letters, and:"
     else:
         yield f"{names} first differ at record {record}:"
-    first = min([_entity(one.line) for one in both])
-    lacking = [record == _AT_THE_END and _entity(one.line) != first for one in both]
+    first = min([_entity(version.line) for version in both])
+    lacking = [record == _AT_THE_END and _entity(version.line) != first for version in both]
     until = None if any(lacking) else _first_visit(options, both)
-    for one, place, lacks in zip(both, places, lacking, strict=True):
+    for version, place, lacks in zip(both, places, lacking, strict=True):
         # A line that comes later in the log than the other has nothing to do with it.
-        text = _line_text(one.line) if place == record else "gives nothing"
-        yield f"  {one.app}: {'there is no such entity' if lacks else text}"
+        text = _line_text(version.line) if place == record else "gives nothing"
+        yield f"  {version.app}: {'there is no such entity' if lacks else text}"
     if until is not None:
         yield f"  The entity is first different after record {until}."
-    for one, place, lacks in zip(both, places, lacking, strict=True):
-        asked = _asked(one.line)
+    for version, place, lacks in zip(both, places, lacking, strict=True):
+        asked = _asked(version.line)
         if place != record:  # why is there no output here?
             asked = ["--record", str(record)]
         if until is not None:
             asked += ["--until", str(until + 1)]
         if asked and not lacks:
             yield ""
-            yield f"{one.app}:"
-            for line in _printed(_command("explain", options, one.app, asked)).splitlines():
+            yield f"{version.app}:"
+            for line in _printed(_command("explain", options, version.app, asked)).splitlines():
                 yield f"  {line}"
 
 
 def _first_visit(options: argparse.Namespace, both: Sequence[_Version]) -> int | None:
     """Return after which record an entity is different; `None`: not an entity, or not known."""
-    if any("entity" not in one.line for one in both):
+    if any("entity" not in version.line for version in both):
         return None
     visits: list[list[tuple[int, Any]]] = []
-    for one in both:
-        asked = [*_asked(one.line), "--visits", str(_VISITS), "--json"]
-        form = json.loads(_printed(_command("explain", options, one.app, asked)) or "null")
+    for version in both:
+        asked = [*_asked(version.line), "--visits", str(_VISITS), "--json"]
+        form = json.loads(_printed(_command("explain", options, version.app, asked)) or "null")
         if form is None or form["visits"] > _VISITS:
             return None
         visits.append(
             [
-                (visit["lineage"][0], _without(visit["state_after"], f"{one.module}."))
+                (visit["lineage"][0], _without(visit["state_after"], f"{version.module}."))
                 for visit in form["last"]
             ]
         )

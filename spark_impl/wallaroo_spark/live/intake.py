@@ -70,7 +70,7 @@ class Intake(Receiver):
         application: whose records.
         feed: appends to the input log.
         loop: the thread of the edges.
-        ending: told if the log can take nothing any more.
+        ending: notified if the log cannot store more.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         open_sources: the sources that can still give something.
 
@@ -105,7 +105,7 @@ class Intake(Receiver):
 
         Args:
             edges: paused while no more should be read.
-            stop: told when the input has ended.
+            stop: notified when the input has ended.
         """
         self._edges, self._stop = edges, stop
         if self._feed.full:

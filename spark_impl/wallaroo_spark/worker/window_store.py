@@ -81,7 +81,7 @@ class WindowStore:
 
     def get(self, key: bytes) -> Any:
         """Return the windows of a key; `None`: it has none."""
-        return (self._keys.get(key) or self._known(key))[1]
+        return (self._keys.get(key) or self._entry(key))[1]
 
     def note_change(self, key: bytes) -> None:
         """Note that the windows of a key were changed, and wait for the same time as before."""
@@ -92,7 +92,7 @@ class WindowStore:
 
         The calendar's notes about a key without windows are ignored.
         """
-        noted = self._known(key)[0]
+        noted = self._entry(key)[0]
         if windows is None:
             noted = None
         if due is not None and (noted is None or due < noted):
@@ -116,7 +116,7 @@ class WindowStore:
             due += past
             self._forget(bucket, [key for key, _ in past])
         for key, time in due:
-            noted, windows = self._known(key)
+            noted, windows = self._entry(key)
             if windows is not None and noted == time:  # else it has been noted again, or is gone
                 self._keys[key] = (None, windows)
                 self._changed.add(key)
@@ -158,7 +158,7 @@ class WindowStore:
 
     def _waits(self, key: bytes, noted: int, due: Callable[[Any], int | None]) -> bool:
         """Whether a key waits for the time at which it is noted."""
-        last, windows = self._known(key)
+        last, windows = self._entry(key)
         return windows is not None and last == noted and due(windows) == noted
 
     def _correct(self, bucket: int, due: Callable[[Any], int | None]) -> None:
@@ -169,10 +169,10 @@ class WindowStore:
             if self._waits(key, times[key], due):
                 break
             wrong.append(key)
-        later = [key for key in wrong if self._known(key)[0] == times[key]]
+        later = [key for key in wrong if self._entry(key)[0] == times[key]]
         self._forget(bucket, wrong)
         for key in later:
-            windows = self._known(key)[1]
+            windows = self._entry(key)[1]
             self._keys[key] = (None, windows)
             self.put(key, windows, due(windows))
 
@@ -192,7 +192,7 @@ class WindowStore:
     def _soonest(self) -> float:
         return self._first[min(self._first)][0] if self._first else math.inf
 
-    def _known(self, key: bytes) -> tuple[int | None, Any]:
+    def _entry(self, key: bytes) -> tuple[int | None, Any]:
         entry = self._keys.get(key)
         if entry is None:
             entry = self._keys[key] = self._load(KEY + key) or (None, None)
