@@ -7,7 +7,7 @@ import logging
 import pytest
 
 import wallaroo
-from wallaroo import testing
+from wallaroo import testing, times
 from wallaroo.findings import FindingKind
 from wallaroo.times import BadTimeError, event_time_from
 
@@ -41,6 +41,12 @@ class Total:
 class Seen:
     def __init__(self):
         self.count = 0
+
+
+@pytest.fixture(autouse=True)
+def nothing_made_by_other_tests(monkeypatch):
+    """A length that any code of the process has made with its unit is not warned of."""
+    monkeypatch.setattr(times, "_with_unit", {wallaroo.microseconds(3.5)})
 
 
 def application(step, **of_source):
