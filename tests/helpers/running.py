@@ -50,6 +50,7 @@ class Run:
         command += ["--in", "127.0.0.1:0", "--out", out]
         self.process = subprocess.Popen(command, stderr=stderr, text=True)
         self.received = bytearray()
+        self._over = False
         self._receiving = threading.Thread(target=self._receive)
         self._receiving.start()
         self.errors = ""
@@ -61,11 +62,19 @@ class Run:
             self.port = int(self.errors.strip().rpartition(":")[2])
 
     def _receive(self):
-        with contextlib.suppress(OSError):
-            sock, _ = self.sink.accept()
-            with sock:
-                while data := sock.recv(65536):
-                    self.received += data
+        self.sink.settimeout(0.05)
+        while True:
+            over = self._over  # a connection that was made before that is accepted all the same
+            try:
+                sock, _ = self.sink.accept()
+            except TimeoutError:
+                if over:
+                    return
+            else:
+                break
+        with contextlib.suppress(OSError), sock:
+            while data := sock.recv(65536):
+                self.received += data
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
@@ -73,8 +82,7 @@ class Run:
     def wait(self):
         """Wait for the end; return the exit code, stderr, and what the sink's peer has got."""
         _, rest = self.process.communicate(timeout=60)
-        with contextlib.suppress(OSError):
-            self.sink.shutdown(socket.SHUT_RDWR)
+        self._over = True
         self._receiving.join(30)
         return self.process.returncode, self.errors + (rest or ""), bytes(self.received)
 
@@ -82,6 +90,8 @@ class Run:
         if self.process.poll() is None:
             self.process.kill()
             self.wait()
+        self._over = True
+        self._receiving.join(30)
         self.sink.close()
 
 
