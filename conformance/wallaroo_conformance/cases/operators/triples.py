@@ -29,6 +29,7 @@ EVENT_TIMES, KEYS = Table(), Table()
 """Functions of event times, and key extractors."""
 
 _OF_STEP: Final = (Trait.OF_STEP, Trait.OF_TRIPLES)
+_LONGEST = 100  # characters: a text that comes to one entity twice would double each time
 _PARTS: Final = 3
 _NUMBERS: dict[str, Any] = {"yes": True, "one": 1.0, "half": 0.5, "below": -1}
 """Values that are not event times, although they can be compared with numbers."""
@@ -223,7 +224,7 @@ class Remembering(Named):
         """Return the texts so far, the message's the last; two marks raise before and after."""
         if "b" in message[2]:
             fail(message[2])
-        state.notes.append(message[2])
+        state.notes.append(message[2][:_LONGEST])
         if "s" in message[2]:
             fail(message[2])
         notes: list[str] = state.notes
@@ -258,7 +259,7 @@ class RememberAndTell(Remembering):
 
     def compute(self, message: Any, state: Any) -> Any:
         """Return a tuple of the message with all texts so far, and `False`."""
-        state.notes.append(message[2])
+        state.notes.append(message[2][:_LONGEST])
         return self.given(([message[0], message[1], "+".join(state.notes)], False))
 
 
