@@ -141,7 +141,7 @@ class Difference:
         ]
         rest = "self.__dict__.update(state)"
         if not hasattr(self.fresh, "__dict__"):
-            rest = "[setattr(self, *one) for one in state[1].items()]"
+            rest = "[setattr(self, *pair) for pair in state[1].items()]"
         return (
             f"in class {kind.__qualname__}, def __setstate__(self, state): {''.join(fills)}{rest}"
         )
