@@ -31,6 +31,7 @@ from wallaroo.checks import (
 )
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH
+from wallaroo.times import event_time_from
 
 State = TypeVar("State", covariant=True)
 
@@ -102,7 +103,15 @@ class PartitionFunction(Component):
 
 @dataclass(frozen=True)
 class EventTime(Component):
-    """`call(message) -> nanoseconds since 1970, or an aware datetime` (time-2)."""
+    """`call(message) -> nanoseconds since 1970, or an aware datetime` (time-2).
+
+    Args:
+        judged: returns what the call gave as an event time; raises `BadTimeError`.
+        usual: an engine need not ask `judged` about an `int` from here up to the last event time.
+    """
+
+    judged: Callable[[Any], int] = event_time_from
+    usual: int = 0
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ def run(options: argparse.Namespace) -> int:
             hint=_other_engine,
         )
         steps.know(application)
-        application = slips_logged(application, pairs=not options.isolated)
+        application = slips_logged(application, pairs=False)
         stopper.starts()
         metrics = stack.enter_context(_metrics_of(application, engine.name, options))
         handle = engine.serve(application, _serve_options(options, own, results, metrics))

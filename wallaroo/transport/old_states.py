@@ -57,6 +57,7 @@ class FreshStates:
 
     def __init__(self, application: Application) -> None:
         self._copies: Copies = copies_by(application.codec)
+        self._made: dict[Place, Any] = {}
         self._make: dict[Place, Callable[[], Any]] = {
             Place(partition.name): partition.builder.call for partition in application.partitions
         }
@@ -80,13 +81,12 @@ class FreshStates:
         """
         read = self._copies.loads(stored)
         try:
-            fresh = self._copies.loads(self._copies.dumps(self._make[place]()))
+            fresh = self._fresh(place)
         except Exception:  # noqa: BLE001 - user code: it is met, and named, where it is run for good
             return ""
         if type(read) is not type(fresh):
             return f"is a {_class_of(read)}, and the application builds a {_class_of(fresh)}"
-        difference = self.difference(place, stored)
-        return "" if difference is None else difference.facts
+        return self._compared(place, fresh, read).facts
 
     def difference(self, place: Place, stored: bytes) -> Difference | None:
         """Return how a stored object differs from a fresh one; `None`: it does not.
@@ -95,11 +95,19 @@ class FreshStates:
         """
         with contextlib.suppress(Exception):
             read = self._copies.loads(stored)
-            made = self._make[place]()
-            fresh = self._copies.loads(self._copies.dumps(made))
-            difference = Difference(place, fresh, *_compared(fresh, read, replaced=place.windows))
-            return difference if difference.lacks or difference.changed else None
+            difference = self._compared(place, self._fresh(place), read)
+            return difference if difference.facts else None
         return None
+
+    def _fresh(self, place: Place) -> Any:
+        """Return a fresh object that has been stored and read back; the same one each time."""
+        if place not in self._made:
+            self._made[place] = self._copies.loads(self._copies.dumps(self._make[place]()))
+        return self._made[place]
+
+    @staticmethod
+    def _compared(place: Place, fresh: Any, stored: Any) -> Difference:
+        return Difference(place, fresh, *_compared(fresh, stored, replaced=place.windows))
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,22 @@
 """Slips that no rule refuses: what they give is valid, and rarely meant. Each is logged once.
 
 Seconds where nanoseconds count, and the builder's pair where the output alone is the result.
-`wallaroo run` and `wallaroo.testing` log them. User code that runs in other processes, such as
-Spark's workers, is not observed.
+`wallaroo run` and `wallaroo.testing` log them; the pair only `wallaroo.testing`, because to look at
+each result costs a call. User code that runs in other processes, such as Spark's workers, is not
+observed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from wallaroo.components import StateComputation
+from wallaroo.components import Component, EventTime, StateComputation
 from wallaroo.operations import Windowed
 from wallaroo.times import MILLISECOND, has_unit
-from wallaroo.topology import Application, Step
-from wallaroo.user_code.calls import Call, CallSite, instrument
+from wallaroo.topology import Application, ComponentUse, Step
 from wallaroo.windows import show_duration
 
 _YEAR_1971 = 365 * 86400 * 10**9  # nanoseconds
@@ -30,7 +30,8 @@ def slips_logged(application: Application, *, pairs: bool) -> Application:
 
     Args:
         application: durations in it are looked at now, what user code gives while it runs.
-        pairs: also look for the builder's pairs, which `isolated` mode has as findings.
+        pairs: also look for the builder's pairs: that costs a call at each state computation.
+            `isolated` mode has them as findings.
     """
     for where, length in _lengths(application):
         if 0 < length < MILLISECOND and not has_unit(length):
@@ -40,15 +41,17 @@ def slips_logged(application: Application, *, pairs: bool) -> Application:
                 *(where, show_duration(length), length, length),
             )
 
-    def around(site: CallSite, call: Call) -> Call:
-        if site.method == "event_time":
-            return _times_observed(getattr(site.user, "pipeline", ""), call)
-        component = site.component
+    def logged(use: ComponentUse) -> Component:
+        component = use.component
+        if isinstance(component, EventTime):
+            # Usual times are not looked at: an engine's fast path stays as it is.
+            judged = _early_logged(getattr(use.user, "pipeline", ""), component.judged)
+            return replace(component, judged=judged, usual=_YEAR_1971)
         if pairs and isinstance(component, StateComputation) and not component.pair:
-            return _results_observed(component, call)
-        return call
+            return replace(component, call=_results_observed(component, component.call))
+        return component
 
-    return instrument(application, around)
+    return application.map_components(logged)
 
 
 def pair_slip(result: tuple[Any, ...] | list[Any], *, multi: bool) -> str | None:
@@ -92,31 +95,25 @@ def _place(step: Step) -> str:
     return f"pipeline {step.pipeline!r}, step {step.name!r}"
 
 
-def _times_observed(source: str, call: Call) -> Call:
+def _early_logged(source: str, judged: Callable[[Any], int]) -> Callable[[Any], int]:
     said = False
 
-    def event_time(message: Any) -> Any:
+    def early_logged(result: Any) -> int:
         nonlocal said
-        time = call(message)
-        if not said and _is_early(time):
+        time = judged(result)
+        if time < _YEAR_1971 and not said:
             said = True
             _log.warning(
                 "source %r: event_time gave %s, which is before 1971: an int counts nanoseconds "
                 "since 1970-01-01. For seconds write: wallaroo.seconds(…)",
-                *(source, time if type(time) is int else time.isoformat()),
+                *(source, result if type(result) is int else result.isoformat()),
             )
         return time
 
-    return event_time
+    return early_logged
 
 
-def _is_early(time: object) -> bool:
-    if type(time) is int:
-        return 0 <= time < _YEAR_1971
-    return isinstance(time, datetime) and time.year < 1971
-
-
-def _results_observed(component: StateComputation, call: Call) -> Call:
+def _results_observed(component: StateComputation, call: Callable[..., Any]) -> Callable[..., Any]:
     said = False
 
     def compute(message: Any, state: Any) -> Any:

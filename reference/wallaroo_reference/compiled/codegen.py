@@ -111,8 +111,9 @@ class Program(Text):
         find = self.call("event_time", origin, event_time.call, event_time.name)
         self.line(3, f"time = {find}(m{origin})")
         exact = f"{self.use('type')}(time) is {self.use('int')}"
-        self.line(3, f"if not ({exact} and 0 <= time < {TIME_END}):")
-        self.line(4, "time = time_of(time)")
+        self.line(3, f"if not ({exact} and {event_time.usual} <= time < {TIME_END}):")
+        judged = self.call("judged", origin, event_time.judged, event_time.name)
+        self.line(4, f"time = time_of({judged}, time)")
         if self._timed:
             self.engine_line(3, f"if time >= {due}:")
             self.engine_line(4, f"turns({lineage}, time)")

@@ -27,7 +27,7 @@ from wallaroo.findings import Finding
 from wallaroo.judging import DeadLetterError, items_of, judged_key, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number
 from wallaroo.records import End, Tick, Unportable, Value
-from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.times import BadTimeError
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
     DeadLetter,
@@ -375,10 +375,10 @@ def _generator(source: str) -> Spot:
     return Spot(source, None, -1, None, Reason.RAISED, ())
 
 
-def _time_of(result: Any) -> int:
-    """Return what an `event_time` function gave, if it is not an int in range (time-2)."""
+def _time_of(judged: Callable[[Any], int], result: Any) -> int:
+    """Return what an `event_time` function gave, if it is not a usual one (time-2)."""
     try:
-        return event_time_from(result)
+        return judged(result)
     except BadTimeError as error:
         raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
 

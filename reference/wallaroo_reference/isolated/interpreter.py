@@ -44,7 +44,7 @@ from wallaroo.findings import Finding
 from wallaroo.judging import DeadLetterError
 from wallaroo.keys import partition_number
 from wallaroo.records import End, Tick, Unportable, Value
-from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.times import BadTimeError
 from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Lineage, OpenWindow, Reason
 from wallaroo_reference.cells import Cells, Moment, Packer, key_of_name
@@ -216,7 +216,7 @@ class Interpreter(Walk):
         """Return a message's event time; changes the function makes are lost (time-2)."""
         result = call_user_code(event_time.call, Reason.RAISED, thaw(message))
         try:
-            return event_time_from(result)
+            return event_time.judged(result)
         except BadTimeError as error:
             raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
 

@@ -10,6 +10,7 @@ import wallaroo
 from wallaroo import testing, times
 from wallaroo.findings import FindingKind
 from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.user_code.slips import slips_logged
 
 TODAY = wallaroo.days(20_000)
 
@@ -110,6 +111,20 @@ def test_event_times_in_1970_are_said_once(caplog, event_time, warned):
     said, _ = warnings_of(caplog, application(windows, event_time=event_time))
     assert len(said) == warned
     assert all("source 'in': event_time gave 1772442001, which is before 1971" in t for t in said)
+
+
+def test_what_a_run_calls_for_each_message_stays_the_users_own():
+    def event_time(message):
+        return TODAY
+
+    @wallaroo.state_computation(name="count", state=Seen)
+    def count(message, state):
+        return message
+
+    plain = application(count, event_time=event_time)
+    logged = slips_logged(plain, pairs=False)
+    calls = [use.component.call for use in logged.components()]
+    assert calls == [use.component.call for use in plain.components()]
 
 
 def test_the_error_about_a_float_teaches_no_seconds_as_nanoseconds():
