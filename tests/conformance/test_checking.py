@@ -65,17 +65,6 @@ class Crowded(ReferenceEngine):
         return [traces[0], *[replace(trace, entities=traces[0].entities) for trace in traces[1:]]]
 
 
-class Falling(ReferenceEngine):
-    """Brings the whole job down on one kind of case."""
-
-    name = "falling"
-
-    def run(self, case: Case) -> Trace:
-        if any(not getattr(record, "payload", b"a") for record in case.records):
-            raise ConnectionError("the worker is gone")
-        return super().run(case)
-
-
 def test_the_reference_keeps_every_rule(kept: Report) -> None:
     assert kept.problems == ()
     assert [law for law in kept.laws if law.status != "kept"] == []
@@ -146,12 +135,6 @@ def test_cases_that_are_not_isolated_in_a_job_are_told_from_wrong_ones() -> None
     report = check_engine(Crowded(), Check(Budget(100), counterexamples=None))
     assert report.exit_code == BROKEN
     assert not report.failures[0].alone
-
-
-def test_a_case_that_brings_a_job_down_is_found_among_the_others() -> None:
-    report = check_engine(Falling(), Check(Budget(100), counterexamples=None))
-    assert [failure.rule for failure in report.failures] == ["frame-2"]
-    assert "the worker is gone" in str(report.failures[0].to_json()["crash"])
 
 
 class Leaving(ReferenceEngine):

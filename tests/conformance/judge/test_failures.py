@@ -112,6 +112,8 @@ def test_a_crash_is_told_as_a_crash_with_its_traceback() -> None:
     form: Any = report.to_json()["failures"][0]
     assert __file__ in form["traceback"]
     assert form["rules"][0] == "frame-2"
+    assert "the worker is gone" in str(form["crash"])
+    assert [failure.rule for failure in report.failures] == ["frame-2"]
 
 
 def test_fail_fast_reports_one_failure_and_when_it_was_met() -> None:

@@ -14,6 +14,7 @@ from builder_parts import (
     Counting,
     Counts,
     CountsBuilder,
+    Decoding,
     Doubling,
     WantsArguments,
     begun,
@@ -56,17 +57,6 @@ def own(message, state):
 
 def two(message, state):
     return message, True
-
-
-class Decoder:
-    def header_length(self):
-        return 4
-
-    def payload_length(self, header):
-        return int.from_bytes(header, "big")
-
-    def decode(self, payload):
-        return payload
 
 
 class Raises(Doubling):
@@ -295,7 +285,7 @@ def of_frames():
     yield lambda: wallaroo.decoder(2), "write header_length=4, length_fmt='>I'"
 
     def decoder(**attributes):
-        return decoder_of(with_attributes(Decoder, **attributes))
+        return decoder_of(with_attributes(Decoding, **attributes))
 
     for length in (0, 9, -1, "4", None, 4.0, True):
         yield partial(wallaroo.decoder, length, ">I"), "from 1 to 8"
