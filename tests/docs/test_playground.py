@@ -11,6 +11,9 @@ from wallaroo_docs.in_page import answer
 from wallaroo_docs.page_examples import DOCS, page_examples
 from wallaroo_docs.site import beginnings
 from wallaroo_docs.stepping import MOST, Recorder
+from wallaroo_reference.isolated.findings import FindingsObserver
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.observer import Observer
 
 BEGINNINGS = {one["name"].partition(":")[0]: one for one in beginnings()}
 
@@ -107,16 +110,31 @@ RUNS = [
 ]
 
 
+def tells_both(name):
+    def tell(self, *what):
+        getattr(FindingsObserver, name)(self, *what)
+        return getattr(self.recorder, name)(*what)
+
+    return tell
+
+
+TOLD = [name for name, method in vars(Observer).items() if callable(method)]
+Both = type("Both", (FindingsObserver,), {name: tells_both(name) for name in TOLD})
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_writing_down_changes_nothing(run, monkeypatch):
     made = []
 
-    def recorder(application, *, partitions, on_error, **_):
-        machine = Recorder(application, partitions=partitions, on_error=on_error)
-        made.append(machine)
+    def interpreter(application, **options):
+        observer = Both(application, thorough=True)
+        observer.recorder = Recorder(application)
+        made.append(observer.recorder)
+        machine = Interpreter(application, observer=observer, **options)
+        observer.recorder.observe(machine)
         return machine
 
-    monkeypatch.setattr(wallaroo_reference.engine, "Interpreter", recorder)
+    monkeypatch.setattr(wallaroo_reference.engine, "Interpreter", interpreter)
     said = asked(do="run", kind="application", source=run.source, input=run.input)
     assert {title: said.get(title, "(none)\n") for title in run.expected} == run.expected
     assert made[0].moments()

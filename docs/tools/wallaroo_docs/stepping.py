@@ -1,7 +1,7 @@
 """An application step by step: what came to each step, what it gave, its entity before and after.
 
-`Recorder` is the reference interpreter: it runs an application as that does, and writes down each
-step (`wallaroo_reference.replay.steps`).
+`Recorder` observes the reference interpreter, and writes down each step
+(`wallaroo_reference.replay.steps`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from wallaroo_reference.isolated.copies import thaw
-from wallaroo_reference.isolated.places import Place
-from wallaroo_reference.replay.steps import ABSENT, Step, Watched
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.replay.steps import ABSENT, Step, Steps
 
 from wallaroo import readable
 from wallaroo.canonical import structure_or_kind
+from wallaroo.overriding import override
 from wallaroo.records import Frame, Record
 from wallaroo.testing import Session
-from wallaroo.topology import Application, Source
+from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities
 
 _A_DATE = 10**17  # nanoseconds since 1970 from which a time is read as a date: the year 1973
@@ -66,24 +67,26 @@ class TooLongError(Exception):
     """There are more than `MOST` steps."""
 
 
-class Recorder(Watched):
-    """The reference interpreter, which writes down each step that it does."""
+class Recorder(Steps):
+    """Writes down each step of an interpreter, which `observe` gives.
 
-    def __init__(
-        self, application: Application, *, partitions: int = 1, on_error: str = "skip"
-    ) -> None:
-        super().__init__(application, partitions=partitions, on_error=on_error, thorough=True)
+    Args:
+        application: what that runs.
+    """
+
+    def __init__(self, application: Application) -> None:
+        super().__init__()
         self._moments: list[tuple[Step, Moment]] = []
-        self._numbers: dict[int, int] = {}
-        for number, node in enumerate(application.nodes):
-            if isinstance(node, Source):
-                self._number(application, number, self._places[node.pipeline][0])
+        self._numbers = {
+            (node.pipeline, application.position(node), getattr(node, "id", None)): number
+            for number, node in enumerate(application.nodes)
+        }
+        self._window_steps = application.window_steps
         self.on_step = self._begin_moment
 
-    def _number(self, application: Application, number: int, place: Place) -> None:
-        self._numbers[id(place)] = number
-        for consumer, behind in zip(application.consumers[number], place.consumers, strict=True):
-            self._number(application, consumer, behind)
+    def observe(self, machine: Interpreter) -> None:
+        """Observe this interpreter, which has this as its observer."""
+        self._machine = machine
 
     def moments(self) -> list[Moment]:
         """Return the steps so far."""
@@ -92,13 +95,21 @@ class Recorder(Watched):
             _complete(moment, step)
         return [moment for _, moment in self._moments]
 
+    @override
+    def ended(self) -> None:
+        step = self.current
+        if step is not None and step.what == "window":
+            moment = next(moment for noted, moment in reversed(self._moments) if noted is step)
+            moment.after = self._windows_of(step)
+        super().ended()
+
     def _close(self) -> None:
         """Note what the last step has left behind."""
         if self._moments:
             _, last = self._moments[-1]
-            entities = sorted_entities(self.entities())
+            entities = sorted_entities(self._machine.entities())
             last.entities = [readable.entity_line(entity) for entity in entities]
-            last.windows = [readable.window_line(window) for window in self.windows()]
+            last.windows = [readable.window_line(window) for window in self._machine.windows()]
 
     def _begin_moment(self, step: Step) -> None:
         if step.what not in _WHAT:
@@ -106,21 +117,25 @@ class Recorder(Watched):
         self._close()
         if len(self._moments) >= MOST:
             raise TooLongError
-        node = -1 if step.place is None else self._numbers[id(step.place)]
-        time = step.at if step.what in ("tick", "end") else self._watermarks.now
-        self._moments.append((step, Moment(node, "", step.lineage, _time(time))))
+        place, now = step.place, self._machine.moment()
+        node = -1
+        if place is not None:
+            node = self._numbers[place.pipeline, place.position, place.sink]
+        moment = Moment(node, "", step.lineage, _time(now.now))
+        if step.what in ("tick", "end"):
+            moment.time = _time(step.at)
+        if step.what == "window":
+            step.watermark = now.watermarks[self._window_steps.index(node)]
+            moment.before = self._windows_of(step)
+        self._moments.append((step, moment))
 
-    def _put_into_window(
-        self, place: Place, operation: Any, message: Any, lineage: Lineage
-    ) -> None:
-        number, before = len(self._moments), self._windows_of(place)
-        super()._put_into_window(place, operation, message, lineage)
-        _, moment = self._moments[number]
-        moment.before, moment.after = before, self._windows_of(place)
-
-    def _windows_of(self, place: Place) -> str:
-        step, _ = self._windows[place]
-        bounds = [f"{_time(one.start)} to {_time(one.end)}" for one in step.open()]
+    def _windows_of(self, step: Step) -> str:
+        assert step.place is not None
+        bounds = [
+            f"{_time(one.start)} to {_time(one.end)}"
+            for one in self._machine.windows()
+            if one.step == step.place.step
+        ]
         return f"open: {', '.join(bounds)}" if bounds else "no window is open"
 
 
@@ -168,7 +183,9 @@ class Playing(Session):
     def __init__(self, application: Application) -> None:
         super().__init__(application)
         self.recorder = Recorder(application)
-        self._stepper = _Stepper(self.recorder)
+        machine = Interpreter(application, observer=self.recorder)
+        self.recorder.observe(machine)
+        self._stepper = _Stepper(machine)
 
     def moments(self) -> list[dict[str, Any]]:
         """Return the steps so far, for a page."""
@@ -176,9 +193,9 @@ class Playing(Session):
 
 
 class _Stepper:
-    """A recorder that takes records: `wallaroo.engine.Stepper`."""
+    """An interpreter that takes records: `wallaroo.engine.Stepper`."""
 
-    def __init__(self, machine: Recorder) -> None:
+    def __init__(self, machine: Interpreter) -> None:
         self._machine = machine
 
     def take(self, record: Record) -> None:

@@ -1,7 +1,7 @@
 """Findings: what `isolated` mode notices about an application that `trusting` mode relies on.
 
 Nothing here changes a result. What user code raises that is called only to look, such as
-`SystemExit` in a `__getstate__`, ends nothing. After each call the interpreter calls the `Observer`
+`SystemExit` in a `__getstate__`, ends nothing. After each call the interpreter calls the observer
 with the call's input and output. A state that a call did not declare as changed is compared each
 time. Checks that must walk over many objects are made for the first calls of each component and
 then less and less often, unless `thorough`.
@@ -27,10 +27,12 @@ from wallaroo.components import Component, StateComputation
 from wallaroo.findings import Finding, FindingKind
 from wallaroo.judging import DeadLetterError
 from wallaroo.keys import Key
+from wallaroo.overriding import override
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Reason
 from wallaroo.user_code.slips import pair_slip
 from wallaroo_reference.isolated.copies import ATOMS, PROTOCOL, Frozen, thaw
+from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.isolated.places import FrozenEntity, Place
 
 _ALWAYS = 16  # first calls of each component, all of which are examined
@@ -43,7 +45,7 @@ _SHAPE = {False: tuple, True: list}  # a pair, or the items of one
 _WIDEST_WALK = 10_000  # objects; a longer walk would be slow and is given up
 
 
-class Observer:
+class FindingsObserver(Observer):
     """Collects findings; each kind once per step, where it was found first."""
 
     def __init__(self, application: Application, *, thorough: bool) -> None:
@@ -56,24 +58,25 @@ class Observer:
 
     # -- called by the interpreter ----------------------------------------------------------------
 
+    @override
     def decoded(self, place: Place, lineage: Lineage) -> None:
-        """A decoder has returned a message."""
         place.calls += 1
         if place.calls >= place.next_examined:
             self._examine_components(place, lineage)
 
+    @override
     def computed(self, place: Place, lineage: Lineage, result: Any) -> None:
-        """A computation has returned `result`; of a multi one, the list of its items."""
         place.calls += 1
         if place.calls >= place.next_examined:
             self._examine_components(place, lineage)
             self._examine_items(place, lineage, result)
 
+    @override
     def routed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
-        """A partition function has read `copy`, its copy of the frozen `message`."""
         if place.calls + 1 >= place.next_examined:  # the visit that follows counts
             self._examine_copy(place, lineage, message, copy, "the partition function")
 
+    @override
     def built(
         self, place: Place, lineage: Lineage, key: Key, builder: Component, state: Any
     ) -> None:
@@ -100,6 +103,7 @@ class Observer:
                 "computation can change. Write a class with an attribute instead",
             )
 
+    @override
     def visited(
         self,
         place: Place,
@@ -109,7 +113,6 @@ class Observer:
         state: Any,
         given: Any,
     ) -> None:
-        """A state computation has succeeded; `given` is its output, or its list of outputs."""
         place.calls += 1
         if place.calls >= place.next_examined:
             self._examine_components(place, lineage)
@@ -117,10 +120,11 @@ class Observer:
             self._examine_items(place, lineage, given)
             self._examine_form(place, lineage, entity.key, given)
 
+    @override
     def unchanged(self, place: Place, lineage: Lineage, entity: FrozenEntity, state: Any) -> None:
-        """A state computation has said ``changed=False``; `state` is its copy after the call."""
         self._examine_unkept_state(place, lineage, entity, state, "said changed=False")
 
+    @override
     def failed(
         self,
         place: Place,
@@ -129,20 +133,19 @@ class Observer:
         state: Any,
         dead: DeadLetterError,
     ) -> None:
-        """A state computation has failed; `state` is its copy after the call."""
         self._examine_unkept_state(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])
 
-    def encoded(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
-        """An encoder has read `copy`, its copy of the frozen `message`."""
+    @override
+    def encoded(
+        self, place: Place, lineage: Lineage, message: Any, copy: Any, written: bytes
+    ) -> None:
         place.calls += 1
         if place.calls >= place.next_examined:
             self._examine_components(place, lineage)
             self._examine_copy(place, lineage, message, copy, "the encoder")
 
-    def became_dead_letter(
-        self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
-    ) -> None:
-        """A message has become a dead letter."""
+    @override
+    def died(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
         if dead.reason is Reason.UNPORTABLE:
             self._add_finding(FindingKind.UNPORTABLE, place, lineage, key, dead.error)
 

@@ -18,7 +18,7 @@ unless the rules allow it (route-1, state-3, -4, -6, -7), and a failed call need
 changed only its own copy, which is dropped.
 
 The observer does not change results. After each call it gets the call's input and output, and it
-looks for findings about the application (`findings.Observer`).
+looks for findings about the application (`findings.FindingsObserver`).
 
 A message that cannot go on raises `DeadLetterError`. The method of the step where this happens
 catches it and adds the dead letter, and the message's siblings go on (dead-2). `RunIsOver` ends the
@@ -49,6 +49,8 @@ from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Lineage, OpenWindow, Reason
 from wallaroo_reference.cells import Cells, Moment, Packer, key_of_name
 from wallaroo_reference.isolated.copies import packed, thaw
+from wallaroo_reference.isolated.findings import FindingsObserver
+from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.isolated.places import FrozenEntity, Place, places
 from wallaroo_reference.isolated.walk import Context, RunIsOver, Walk
 from wallaroo_reference.isolated.watermarks import FOREVER
@@ -64,6 +66,7 @@ class Interpreter(Walk):
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
         thorough: look for findings at every call, not at a sample of them.
         keeps: note what changes, for checkpoints (`wallaroo_reference.cells`).
+        observer: is told what happens; `None`: one that looks for findings.
     """
 
     def __init__(
@@ -74,9 +77,11 @@ class Interpreter(Walk):
         on_error: str = "skip",
         thorough: bool = False,
         keeps: bool = False,
+        observer: Observer | None = None,
     ) -> None:
         made = places(application)
-        super().__init__(application, made, stop_on_error=on_error == "stop", thorough=thorough)
+        observer = observer or FindingsObserver(application, thorough=thorough)
+        super().__init__(application, made, stop_on_error=on_error == "stop", observer=observer)
         self.sequence = 0
         self._partitions = partitions
         self._places = {
@@ -113,6 +118,7 @@ class Interpreter(Walk):
             self._payload = payload
             lineage = (self.sequence,)
             self.sequence += 1
+            self._observer.record_began(place, lineage, payload, at)
             try:
                 self._decode(place, payload, lineage)
             except RunIsOver:
@@ -130,6 +136,8 @@ class Interpreter(Walk):
         lineage = (self.sequence,)
         self.sequence += 1
         self.meter.begin([record], lineage[0])
+        place = self._places[record.source][0] if isinstance(record, Value) else None
+        self._observer.record_began(place, lineage, record, record.at)
         try:
             if isinstance(record, Value):
                 self._generate(record, lineage)

@@ -20,8 +20,8 @@ from wallaroo.windows import RangeWindows, SessionWindows
 from wallaroo_reference.entities import Store
 from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.isolated.counts import CountStep
-from wallaroo_reference.isolated.findings import Observer
 from wallaroo_reference.isolated.judging import items_of, pair_of, written_of
+from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.isolated.places import FrozenEntity, Place
 from wallaroo_reference.isolated.ranges import RangeStep
 from wallaroo_reference.isolated.sessions import SessionStep
@@ -57,18 +57,24 @@ class Walk:
         application: what is run.
         made: the place of each of its nodes.
         stop_on_error: the first dead letter ends the run (dead-4).
-        thorough: look for findings at every call.
+        observer: is told what happens.
     """
 
     def __init__(
-        self, application: Application, made: list[Place], *, stop_on_error: bool, thorough: bool
+        self,
+        application: Application,
+        made: list[Place],
+        *,
+        stop_on_error: bool,
+        observer: Observer,
     ) -> None:
         self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
         self.meter = Meter(self.outputs.values())
         self._stop_on_error = stop_on_error
-        self._observer = Observer(application, thorough=thorough)
+        self._observer = observer
+        self._follower = observer if observer.follows else None
         self._stores = {part.name: Store[FrozenEntity](part) for part in application.partitions}
         self._expiring = [
             store for store in self._stores.values() if store.partition.expire_after is not None
@@ -81,7 +87,7 @@ class Walk:
         for index in application.window_steps:
             operation = made[index].operation
             assert isinstance(operation, Windowed)
-            step = _window_step(operation, self._freeze)
+            step = _window_step(operation, observer.accumulator_freezer(self._freeze))
             self._windows[made[index]] = (step, dict(application.ways[index]))
         self._source: str | None = None  # of the record that is processed
         self._payload: bytes | None = None  # of the frame that is processed
@@ -89,7 +95,12 @@ class Walk:
 
     def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
         """Process a frozen output of `place` in each of its consumers, completely (order-1)."""
+        follower = self._follower
+        if follower is not None:
+            follower.gave(place, message, self._context.key, self._context.time)
         for consumer in place.consumers:
+            if follower is not None:
+                follower.began(consumer, message, lineage, self._context.time)
             if consumer.sink is not None:
                 self._encode(consumer, message, lineage)
             elif consumer.stateful is not None:
@@ -98,6 +109,8 @@ class Walk:
                 self._compute(consumer, message, lineage)
             else:
                 self._pass_on(consumer, consumer.operation, message, lineage)
+            if follower is not None:
+                follower.ended()
 
     def _follow_with(self, context: Context, place: Place, message: Any, lineage: Lineage) -> None:
         """Process an output of `place` that has another context than its input."""
@@ -204,6 +217,7 @@ class Walk:
         """
         assert place.stateful is not None
         operation = place.stateful
+        self._observer.met(entity)
         thawed = thaw(message)
         state = thaw(entity.state)
         try:
@@ -290,6 +304,7 @@ class Walk:
     def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
         """Process what a window gives; the window itself is gone already (window-4, window-9)."""
         before = self._context
+        self._observer.fired(place, lineage, firing, step.watermark)
         self._context = Context(firing.key, firing.time, given=not firing.own or before.given)
         try:
             output = step.output(firing)
@@ -300,6 +315,7 @@ class Walk:
                 self._context = replace(self._context, given=True)
                 self._follow(place, output, lineage)
         self._context = before
+        self._observer.ended()
 
     # -- sinks -----------------------------------------------------------------------------------
 
@@ -315,7 +331,7 @@ class Walk:
             return
         assert place.sink is not None
         self.outputs[place.sink].append(written)
-        self._observer.encoded(place, lineage, message, thawed)
+        self._observer.encoded(place, lineage, message, thawed, written)
 
     # -- what can go wrong -----------------------------------------------------------------------
 
@@ -323,6 +339,7 @@ class Walk:
         self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError
     ) -> None:
         """Add a dead letter; with `--on-error stop` the run ends here."""
+        self._observer.died(place, lineage, key, dead)
         if dead.reason is None:
             self._end("exit", place, lineage, dead.error_type)
         self.dead_letters.append(
@@ -342,7 +359,6 @@ class Walk:
                 causes=dead.failure.causes,
             )
         )
-        self._observer.became_dead_letter(place, lineage, key, dead)
         if self._stop_on_error:
             self._end("on-error", place, lineage, None)
 

@@ -12,8 +12,9 @@ from wallaroo.keys import Key, encode_key
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Lineage, lineage_order
 from wallaroo.transport.recording import RecordedLog
+from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.replay.feeding import feed
-from wallaroo_reference.replay.steps import ABSENT, Step, Watched
+from wallaroo_reference.replay.steps import ABSENT, Step, Steps
 
 EntityName: TypeAlias = tuple[str, bytes]
 """A state partition and a key, canonically encoded."""
@@ -95,10 +96,9 @@ class Replayed:
             if at == sink:
                 search.meet(step)
 
-        def watch(machine: Watched) -> None:
-            machine.on_output = on_output
-
-        self._run(watch, search)
+        steps = Steps()
+        steps.on_output = on_output
+        self._run(steps, search)
         return self._with_history(search.result(), visits)
 
     def dead_letter(self, number: int, visits: int) -> Explanation:
@@ -109,10 +109,9 @@ class Replayed:
         """
         search = _Search(number, "there are", "dead letters")
 
-        def watch(machine: Watched) -> None:
-            machine.on_dead_letter = search.meet
-
-        self._run(watch, search)
+        steps = Steps()
+        steps.on_dead_letter = search.meet
+        self._run(steps, search)
         return self._with_history(search.result(), visits)
 
     def record(self, number: int) -> list[Step]:
@@ -123,19 +122,18 @@ class Replayed:
         """
         if number >= self.until:
             raise WallarooError(f"the records are numbered 0 to {self.until - 1:,}")
-        steps: list[Step] = []
+        done: list[Step] = []
 
         def on_step(step: Step) -> None:
             if step.lineage[0] == number:
-                steps.append(step)
+                done.append(step)
 
-        def watch(machine: Watched) -> None:
-            machine.on_step = on_step
-
-        self._run(watch, None, number + 1)
-        if not steps:
+        steps = Steps()
+        steps.on_step = on_step
+        self._run(steps, None, number + 1)
+        if not done:
             raise WallarooError(f"the run ends before record {number:,}")
-        return steps
+        return done
 
     def entity(self, partition: str, key: Key, visits: int) -> Visits:
         """Return the last visits of an entity.
@@ -181,17 +179,17 @@ class Replayed:
                 wanted[name].count += 1
                 wanted[name].last.append(step)
 
-        def watch(machine: Watched) -> None:
-            machine.on_visit = on_visit
+        steps = Steps()
+        steps.on_visit = on_visit
+        self._run(steps, None, until)
 
-        self._run(watch, None, until)
-
-    def _run(
-        self, watch: Callable[[Watched], None], search: _Search | None, until: int | None = None
-    ) -> None:
-        partitions = self.log.identity.partitions
-        machine = Watched(self.application, partitions=partitions, on_error=self.on_error)
-        watch(machine)
+    def _run(self, steps: Steps, search: _Search | None, until: int | None = None) -> None:
+        machine = Interpreter(
+            self.application,
+            partitions=self.log.identity.partitions,
+            on_error=self.on_error,
+            observer=steps,
+        )
         until = self.until if until is None else until
         for number in feed(self.application, self.log, machine, until=until):
             for outputs in machine.outputs.values():
