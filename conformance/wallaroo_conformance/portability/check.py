@@ -11,7 +11,7 @@ from wallaroo.loading import load_application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.portability.engines import compared
 from wallaroo_conformance.portability.processes import LATER, Answer, Subject
-from wallaroo_conformance.portability.reducing import Smaller, reduced
+from wallaroo_conformance.portability.reducing import MOST_CANDIDATES, Smaller, reduced
 from wallaroo_conformance.portability.results import AppFinding, Letters, Look, letters_of
 
 _MOST_REMEMBERING = 12  # inputs of a reduction's step, where each takes a process of its own
@@ -19,15 +19,16 @@ _MOST_MESSAGES = 2_000  # of one input; the rest is not looked at
 
 _HASH_SEEDS = (1, 2)  # two words in a set stand in the same order with every second seed
 
-# What results may depend on, in this order: chance seems to be a dependence on everything.
 _CIRCUMSTANCES: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...] = (
-    ("random", "two equal runs differ: it depends on chance", ({"parent": 1},)),
+    ("random", "two equal runs differ: it depends on chance", ({"chance": 1}, {"parent": 1})),
     ("clock", "with another time on the clock it gives something else", ({"clock": LATER},)),
     (
         *("hash order", "with another PYTHONHASHSEED it gives something else"),
         tuple([{"hash_seed": seed} for seed in _HASH_SEEDS]),
     ),
 )
+"""What results may depend on. What depends on addresses comes first: it seems to depend on all that
+needs other processes or a second run, too."""
 
 
 def look(
@@ -64,11 +65,7 @@ def look(
         kind: _reduced_letters(subject, letters, smaller)
         for kind, letters in sorted(result.letters.items())
     }
-    depends = _depends(subject, logs, first, smaller, tell)
-    result.findings += depends
-    tell("process-wide state")
-    if not depends:
-        result.findings += _remembered(subject, logs, first, smaller)
+    result.findings += _depends(subject, logs, first, smaller, tell)
     application = load_application(subject.app, subject.args, placeholders=True)
     for name in engines:
         tell(f"on {name}")
@@ -128,56 +125,109 @@ def _depends(
     smaller: Smaller,
     tell: Callable[[str], None],
 ) -> list[AppFinding]:
-    """Return the first circumstance that results depend on, if there is one."""
+    """Return what results depend on: each circumstance once for each component that shows it."""
+    findings: list[AppFinding] = []
+    by_address: set[str] = set()
     for kind, text, ways in _CIRCUMSTANCES:
         tell(kind)
+        blamed = set(by_address)
         for differs in ways:
 
-            def differing(some: Sequence[InputLog], differs: Any = differs) -> list[bool]:
-                return _differing(subject.answers(some), subject.answers(some, **differs))
+            def culprits(some: Sequence[InputLog], differs: Any = differs) -> list[dict[str, str]]:
+                answers = zip(subject.answers(some), subject.answers(some, **differs), strict=True)
+                return [_culprits(one, other) for one, other in answers]
 
-            different = _differing(first, subject.answers(logs, **differs))
-            if any(different):
-                log = reduced(logs[different.index(True)], differing, smaller)
-                [one], [other] = subject.answers([log]), subject.answers([log], **differs)
-                return [AppFinding(kind, *_first_difference(one, other), text, log)]
-    return []
+            others = subject.answers(logs, **differs)
+            of_each = [_culprits(one, other) for one, other in zip(first, others, strict=True)]
+            if "parent" in differs:
+                by_address = {name for found in of_each for name in found}
+            findings += _blamed(kind, text, logs, of_each, culprits, smaller, blamed)
+    tell("process-wide state")
+    return findings + _remembered(subject, logs, first, smaller, by_address)
 
 
-def _differing(some: Sequence[Answer], others: Sequence[Answer]) -> list[bool]:
-    """Return of each input whether its two results differ."""
-    return [one["trace"] != other["trace"] for one, other in zip(some, others, strict=True)]
+def _blamed(
+    kind: str,
+    text: str,
+    logs: Sequence[InputLog],
+    of_each: Sequence[dict[str, str]],
+    culprits: Callable[[Sequence[InputLog]], list[dict[str, str]]],
+    smaller: Smaller,
+    blamed: set[str],
+    most: int = MOST_CANDIDATES,
+) -> list[AppFinding]:
+    """Return a finding for each component that is to blame, with a reduced input.
+
+    Args:
+        kind: the findings'.
+        text: what was seen.
+        logs: inputs.
+        of_each: the components to blame for a difference on each input.
+        culprits: says that of other inputs.
+        smaller: what may be tried in the place of a payload.
+        blamed: components that are not looked at; those found are added.
+        most: candidates in a step of a reduction.
+    """
+    findings: list[AppFinding] = []
+    for log, found in zip(logs, of_each, strict=True):
+        for name in found:
+            if name in blamed:
+                continue
+            blamed.add(name)
+
+            def failing(some: Sequence[InputLog], name: str = name) -> list[bool]:
+                return [name in found for found in culprits(some)]
+
+            least = reduced(log, failing, smaller, most=most)
+            [key] = [found.get(name, "") for found in culprits([least])]
+            findings.append(AppFinding(kind, name, key, text, least))
+    return findings
 
 
 def _remembered(
-    subject: Subject, logs: Sequence[InputLog], first: Sequence[Answer], smaller: Smaller
+    subject: Subject,
+    logs: Sequence[InputLog],
+    first: Sequence[Answer],
+    smaller: Smaller,
+    by_address: set[str],
 ) -> list[AppFinding]:
     """Return whether one run changes the next one in the same process."""
 
-    def differing(some: Sequence[InputLog]) -> list[bool]:
+    def culprits(some: Sequence[InputLog]) -> list[dict[str, str]]:
         # Each in a process of its own: what one leaves behind would change the others.
-        pairs = [subject.answers([log, log]) for log in some]
-        return [one["trace"] != other["trace"] for one, other in pairs]
+        return [_culprits(*subject.answers([log, log])) for log in some]
 
     # In another order, each run has other runs before it.
     backwards = subject.answers(logs[::-1])[::-1]
-    others = _differing(first, backwards)[1:]
-    suspects = [log for log, other in zip(logs[1:], others, strict=True) if other]
-    for log in [logs[0], *suspects[:2]]:
-        if differing([log])[0]:
-            least = reduced(log, differing, smaller, most=_MOST_REMEMBERING)
-            place = _first_difference(*subject.answers([least, least]))
-            text = "a second run in the same process gives something else: something outlives it"
-            return [AppFinding("process-wide state", *place, text, least)]
-    return []
+    others = [one["trace"] != other["trace"] for one, other in zip(first, backwards, strict=True)]
+    suspects = [log for log, other in zip(logs[1:], others[1:], strict=True) if other]
+    tried = [logs[0], *suspects[:2]]
+    text = "a second run in the same process gives something else: something outlives it"
+    return _blamed(
+        *("process-wide state", text, tried, culprits(tried), culprits, smaller),
+        *(set(by_address), _MOST_REMEMBERING),
+    )
 
 
-def _first_difference(one: Answer, other: Answer) -> tuple[str, str]:
-    """Return the step and key of the first call that gave something else."""
-    for first, second in zip(one["calls"], other["calls"], strict=False):
-        if first != second:
-            return str(first[0]), _key(first[1])
-    return "(a generator's items, or an encoder)", ""
+_ELSEWHERE = "(a generator's items, or a builder)"
+"""To blame for a difference that no call shows."""
+
+
+def _culprits(one: Answer, other: Answer) -> dict[str, str]:
+    """Return the components to blame for a difference, each with the key of its first such call.
+
+    They gave something else for the same arguments. What comes of it is not their followers' fault.
+    """
+    if one["trace"] == other["trace"]:
+        return {}
+    outcomes: dict[tuple[str, str], list[str]] = {}
+    for name, _, given, outcome in reversed(other["calls"]):
+        outcomes.setdefault((name, given), []).append(outcome)
+    culprits: dict[str, str] = {}
+    for name, key, given, outcome in one["calls"]:
+        if (others := outcomes.get((name, given))) and others.pop() != outcome:
+            culprits.setdefault(name, _key(key))
+    return culprits or {_ELSEWHERE: ""}
 
 
 def _key(form: Any) -> str:

@@ -53,13 +53,20 @@ class Subject:
             parent.end()
 
     def answers(
-        self, logs: Sequence[InputLog], *, clock: float = NOON, hash_seed: int = 0, parent: int = 0
+        self,
+        logs: Sequence[InputLog],
+        *,
+        clock: float = NOON,
+        chance: int = 0,
+        hash_seed: int = 0,
+        parent: int = 0,
     ) -> list[Answer]:
         """Return what the application gives for inputs, one after the other in a fresh process.
 
         Args:
             logs: the inputs.
             clock: what the clock shows, seconds since 1970.
+            chance: decides what is random; it begins anew with each input.
             hash_seed: PYTHONHASHSEED.
             parent: which of the processes that the fresh one may be a child of. Children of two
                 parents have their objects at other addresses, children of one at the same.
@@ -71,6 +78,7 @@ class Subject:
             "app": self.app,
             "args": self.args,
             "clock": clock,
+            "chance": chance,
             "logs": [log_to_json(log) for log in logs],
         }
         which = (hash_seed, parent)

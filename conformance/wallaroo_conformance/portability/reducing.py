@@ -9,6 +9,7 @@ from wallaroo.trace import InputLog
 
 Smaller: TypeAlias = Callable[[bytes], Sequence[bytes]]
 
+MOST_CANDIDATES = 48  # that are tried at a time, by default
 _MOST_ROUNDS = 40
 
 
@@ -17,7 +18,7 @@ def reduced(
     failing: Callable[[Sequence[InputLog]], Sequence[bool]],
     smaller: Smaller,
     *,
-    most: int = 48,
+    most: int = MOST_CANDIDATES,
 ) -> InputLog:
     """Return an input like `log` that fails too, and that no single step can make smaller.
 

@@ -2,21 +2,25 @@
 
 Run as ``python -m wallaroo_conformance.portability.worker``. Each request has a child of its own,
 which alone loads the application. What all of them need is imported once, before: an import of
-everything takes longer than most runs. The clock that user code sees stands where it is set, so
-that dependence on the clock and dependence on chance can be distinguished.
+everything takes longer than most runs. The clock that user code sees stands where it is set, and a
+seed decides what is random, so that one dependence can be told from another.
 """
 
 from __future__ import annotations
 
 import base64
+import ctypes
 import datetime
+import gc
+import hashlib
 import json
 import os
+import random
 import sys
 import time
 from typing import Any
 
-from wallaroo.canonical import structure
+from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import Case, Engine, load_engine
 from wallaroo.keys import BadKeyError, key_to_json
 from wallaroo.loading import load_application
@@ -27,7 +31,6 @@ from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.pipe.protocol import take_over_standard_streams
 
 _ANSWERED = 17  # the exit code of a child that answered; user code that ends it hardly takes this
-_SHORT = 200  # characters of a call's result that are kept
 
 
 def main() -> int:
@@ -51,9 +54,13 @@ def main() -> int:
 def _answer(engine: Engine, request: dict[str, Any]) -> list[dict[str, Any]] | None:
     """Return the answer to a request, in a process of its own; `None`: it could not be run."""
     stop_clock(request["clock"])
+    decide_chance(request["chance"])
     try:
         application = load_application(request["app"], request["args"], placeholders=True)
-        return [_run(engine, application, log_from_json(log)) for log in request["logs"]]
+        return [
+            _run(engine, application, log_from_json(log), request["chance"])
+            for log in request["logs"]
+        ]
     except BaseException as error:  # noqa: BLE001 - whatever the application raises
         print(f"{type(error).__name__}: {describe_error(error)}", file=sys.stderr)
         return None
@@ -71,30 +78,27 @@ def stop_clock(now: float) -> None:
     for name in ("time", "monotonic", "perf_counter"):
         setattr(time, name, seconds)
         setattr(time, f"{name}_ns", nanoseconds)
-    local, utc = time.localtime, time.gmtime
+    local, utc, shown, written = time.localtime, time.gmtime, time.asctime, time.strftime
     time.localtime = lambda when=None: local(now if when is None else when)
     time.gmtime = lambda when=None: utc(now if when is None else when)
+    time.ctime = lambda when=None: shown(time.localtime(when))
+    time.asctime = lambda when=None: shown(when or time.localtime())
+    time.strftime = lambda form, when=None: written(form, when or time.localtime())
+    # In the class itself: a value of a subclass, and one of the class that it hides, cannot be
+    # pickled, and modules that are imported already have the class. `today` asks `time.time`.
+    methods = gc.get_referents(vars(datetime.datetime))[0]
+    methods["now"] = classmethod(lambda cls, tz=None: cls.fromtimestamp(now, tz))
+    methods["utcnow"] = classmethod(
+        lambda cls: cls.fromtimestamp(now, datetime.UTC).replace(tzinfo=None)
+    )
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
 
-    class StoppedDate(datetime.date):
-        @classmethod
-        def today(cls) -> Any:
-            return cls.fromtimestamp(now)
 
-    class StoppedDateTime(datetime.datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return cls.fromtimestamp(now, tz)
-
-        @classmethod
-        def utcnow(cls) -> Any:
-            return cls.fromtimestamp(now, datetime.UTC).replace(tzinfo=None)
-
-        @classmethod
-        def today(cls) -> Any:
-            return cls.fromtimestamp(now)
-
-    datetime.date = StoppedDate  # type: ignore[misc]
-    datetime.datetime = StoppedDateTime  # type: ignore[misc]
+def decide_chance(seed: int) -> None:
+    """Let `random` and all that asks the system for random bytes begin anew, from `seed`."""
+    random.seed(seed)
+    system = random.Random(seed)  # noqa: S311 - it must be the same again
+    os.urandom = random._urandom = system.randbytes  # type: ignore[attr-defined]
 
 
 def log_from_json(log: list[list[str]]) -> InputLog:
@@ -107,7 +111,8 @@ def log_to_json(log: InputLog) -> list[list[str]]:
     return [[source, base64.b64encode(payload).decode("ascii")] for source, payload in log]
 
 
-def _run(engine: Engine, application: Application, log: InputLog) -> dict[str, Any]:
+def _run(engine: Engine, application: Application, log: InputLog, chance: int) -> dict[str, Any]:
+    decide_chance(chance)
     calls: list[list[Any]] = []
     case = Case(observed(application, calls), log, options={"thorough": True})
     trace = engine.run(case)
@@ -117,16 +122,24 @@ def _run(engine: Engine, application: Application, log: InputLog) -> dict[str, A
 
 
 def observed(application: Application, calls: list[list[Any]]) -> Application:
-    """Return the application; its calls note what they gave: (component, key, result)."""
+    """Return the application; its calls note (component, key, what it was given, what came of it).
+
+    What came of it is the result, and the arguments as they are then.
+    """
     key: list[Any] = [None]
 
     def around(site: CallSite, call: Call) -> Call:
+        several = site.method == "compute" and getattr(site.component, "multi", False)
+
         def noted(*arguments: Any) -> Any:
+            given = _digest(arguments)
             result = call(*arguments)
             if site.method == "partition":
                 key[0] = _key(result)
-            else:
-                calls.append([site.component.name, key[0], _shown(result)])
+                return result
+            if several and hasattr(result, "__next__"):
+                result = list(result)  # as an engine does, within the call (compute-2)
+            calls.append([site.component.name, key[0], given, _digest((result, *arguments))])
             return result
 
         return call if site.method == "build" else noted
@@ -141,11 +154,10 @@ def _key(found: Any) -> Any:
         return None
 
 
-def _shown(result: Any) -> str:
-    try:
-        return canonical_json(structure(result))[:_SHORT]
-    except Exception:  # noqa: BLE001 - generators and whatever else cannot be reduced
-        return type(result).__name__
+def _digest(values: tuple[Any, ...]) -> str:
+    """Return a short text that is the same for values of the same structure."""
+    shown = canonical_json([structure_or_kind(value) for value in values])
+    return hashlib.blake2b(shown.encode(), digest_size=8).hexdigest()
 
 
 if __name__ == "__main__":

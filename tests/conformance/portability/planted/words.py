@@ -1,8 +1,9 @@
-"""An application with the fault that its argument `--fault` names, for words that begin with b."""
+"""An application with the faults that its argument `--fault` names, for words that begin with b."""
 
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Callable
 from datetime import datetime
 
@@ -40,6 +41,7 @@ FAULTS: dict[str, Callable[[Tally], object]] = {
     "none": lambda state: len(state.words),
     "address": id,
     "chance": lambda _: random.random(),
+    "system's chance": lambda _: secrets.token_hex(),
     "clock": lambda _: datetime.now().hour,
     "hash order": hashed,
     "process": seen,
@@ -56,13 +58,14 @@ def encode(message: object) -> str:
 
 def application_setup(args: list[str]) -> wallaroo.Application:
     fault = args[args.index("--fault") + 1] if "--fault" in args else "none"
+    faults = fault.split(", ")
 
     @wallaroo.state_computation(name="tally")
     def tally(word: str, state: Tally) -> tuple[object, bool]:
         if fault != "unpicklable":  # else the altered state is a second finding
             state.words.append(word)
         changed = fault != "unflagged" or word != "b"
-        return FAULTS[fault](state) if word == "b" else word, changed
+        return [FAULTS[one](state) for one in faults] if word == "b" else word, changed
 
     (host, port), *_ = wallaroo.tcp_parse_input_addrs(args)
     (to_host, to_port), *_ = wallaroo.tcp_parse_output_addrs(args)
