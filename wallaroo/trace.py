@@ -384,6 +384,6 @@ def _frames_to_json(frames: tuple[UserFrame, ...]) -> list[dict[str, Any]]:
 
 
 def _lineage_from(value: Any) -> Lineage:
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list) or not value or {*map(type, value)} != {int}:
         raise TypeError(f"a lineage is a list of whole numbers, not {value!r:.80}")
-    return tuple([a_number(one) for one in value])
+    return tuple(value)

@@ -134,7 +134,7 @@ def check_engine(
         problems.insert(0, search.runner.given_up)
     name = search.runner.engine.name
     findings = search.findings
-    if findings.generated and not findings.kept and not findings.differed:
+    if findings.generated and not findings.supported:
         problems.append("it has run no case: each was refused, or needs what it does not claim")
     return Report(
         engine=name,
@@ -237,7 +237,7 @@ def _check_refusals(search: Search, check: Check) -> Found:
     if not fits(ANSWERS.rule, check.rules):
         return [], []
     failures: list[Failure] = []
-    refused = len(search.findings.refused)
+    refused, agreed = len(search.findings.refused), search.findings.agreed
     for case in search.findings.refused[:_REFUSED_TRIED]:
         answer = search.runner.run_alone(case)
         if not (isinstance(answer, Crash) and answer.refusal):
@@ -255,8 +255,8 @@ def _check_refusals(search: Search, check: Check) -> Found:
         ANSWERS.rule,
         ANSWERS.name,
         ANSWERS.says,
-        "broken" if broken else "kept",
-        search.findings.generated,
+        "broken" if broken else "kept" if refused or agreed else "not exercised",
+        refused + agreed,
         note=f"{refused} applications refused" if refused else "",
     )
     return [law], failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from wallaroo_conformance.cases.counterexamples import read_counterexample
 from wallaroo_conformance.checking import Check, check_engine
+from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.oracle import Oracle
 from wallaroo_conformance.judge.results import (
     BROKEN,
@@ -16,6 +18,7 @@ from wallaroo_conformance.judge.results import (
     KEPT,
     Report,
 )
+from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import ReferenceEngine
@@ -124,6 +127,62 @@ def test_an_engine_that_has_run_no_case_is_not_checked() -> None:
     report = check_engine(RefusingAll(), Check(Budget(20, top_up=0), counterexamples=None))
     assert report.exit_code == INCOMPLETE
     assert "no case" in report.problems[0]
+
+
+class Odd(ReferenceEngine):
+    """Gives of every case what `given` makes of the reference's trace."""
+
+    name = "odd"
+
+    def __init__(self, given: Callable[[Trace], Any]) -> None:
+        super().__init__()
+        self._given = given
+
+    def run(self, case: Case) -> Any:
+        return self._given(super().run(case))
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [lambda _: Trace({}), lambda trace: Trace(dict.fromkeys(trace.outputs, ()))],
+    ids=["no sinks", "sinks without outputs"],
+)
+def test_an_engine_that_answers_nothing_keeps_no_rule(nothing: Callable[[Trace], Trace]) -> None:
+    report = check_engine(Odd(nothing), Check(Budget(300), counterexamples=None))
+    kept = {law.rule for law in report.laws if law.status == "kept"}
+    assert kept == {law.rule for law in check_language("*")[0]}  # no engine is asked
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda _: None, "it answered with a NoneType, not a Trace"),
+        (
+            lambda trace: replace(
+                trace,
+                dead_letters=tuple(
+                    [replace(one, lineage=(b"x",)) for one in trace.dead_letters],
+                ),
+            ),
+            "not a trace: a lineage is a list of whole numbers, not [b'x']",
+        ),
+        (
+            lambda trace: replace(
+                trace, entities=tuple([replace(one, state=b"x") for one in trace.entities])
+            ),
+            "TypeError: Object of type bytes is not JSON serializable",
+        ),
+    ],
+    ids=["no trace", "lineage", "state"],
+)
+def test_a_trace_that_is_none_is_the_engine_s_failure(
+    given: Callable[[Trace], Any], said: str
+) -> None:
+    report = check_engine(Odd(given), Check(Budget(60), counterexamples=None, fail_fast=True))
+    assert report.problems == ()
+    actual = report.failures[0].actual
+    assert isinstance(actual, Crash)
+    assert said in actual.error
 
 
 def test_build_2_an_engine_that_answers_what_it_refuses_is_broken() -> None:

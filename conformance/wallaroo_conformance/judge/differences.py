@@ -88,11 +88,7 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
     if isinstance(actual, Crash):
         return frozenset({"crash"})
     # By their JSON forms, never by ==: to Python the keys 1 and True are equal.
-    one = expected.comparable()
-    try:
-        other = actual.comparable()
-    except Exception:  # noqa: BLE001 - an engine may have put anything into its trace
-        return frozenset({"crash"})
+    one, other = expected.comparable(), actual.comparable()
     if one == other:
         return frozenset()
     kinds: set[Kind] = set()
@@ -115,13 +111,22 @@ def differences(expected: Trace, actual: Result) -> frozenset[Kind]:
     return frozenset(kinds)
 
 
-def readable_result(result: Result) -> Result:
-    """Return `result`; if it is a trace with values that a trace cannot hold, a `Crash`."""
+def readable(trace: Trace) -> Result:
+    """Return an engine's trace; if it holds what a trace cannot hold, a `Crash` that says what."""
     try:
-        result.comparable()
+        form = trace.comparable()
+        Trace.from_json(form)
+        canonical_json(form)
     except Exception as error:  # noqa: BLE001 - an engine may have put anything into its trace
-        return Crash(f"its trace cannot be read: {type(error).__name__}: {error}")
-    return result
+        name = "" if type(error) is ValueError else f"{type(error).__name__}: "
+        return Crash(f"it gave what cannot be compared: {name}{error}")
+    return trace
+
+
+def says_something(trace: Trace) -> bool:
+    """Whether anything came of a run: if not, an engine that does nothing agrees with it."""
+    listed = (trace.dead_letters, trace.entities, trace.ended, trace.windows, trace.late)
+    return any(trace.outputs.values()) or any(listed)
 
 
 def _entity_kind(wanted: list[Any], given: list[Any]) -> Kind:

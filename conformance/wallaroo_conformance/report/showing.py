@@ -39,7 +39,7 @@ def trace_lines(result: Result | None, *, whole: bool = False) -> list[str]:
     if result is None:
         return ["(nothing)"]
     if isinstance(result, Crash):
-        return [f"raised {result.error}"]
+        return [f"no trace: {result.error}"]
     lines: list[str] = []
     for (pipeline, index), outputs in sorted(result.outputs.items(), key=_sink_order):
         lines += [f"{pipeline}[{index}]  {output!r}" for output in outputs]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reducing import projections, reductions
-from wallaroo_conformance.judge.differences import Crash, readable_result
+from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.findings import Failing, Findings
@@ -64,7 +64,7 @@ class Explainer:
             (ANSWERS,) if refused else self._findings.laws_of(reduced),
             reduced.case,
             expected=reduced.meaning.trace,
-            actual=readable_result(alone if isolated else reduced.result),
+            actual=alone if isolated else reduced.result,
             alone=isolated,
             cut_short=cut_short,
             jobs=self._runner.jobs - jobs,

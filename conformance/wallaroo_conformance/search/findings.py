@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reducing import size
 from wallaroo_conformance.judge.coverage import Coverage
-from wallaroo_conformance.judge.differences import Kind, Result
+from wallaroo_conformance.judge.differences import Kind, Result, says_something
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES, exercised, laws_of
 from wallaroo_conformance.judge.oracle import Meaning
@@ -58,6 +58,8 @@ class Findings:
         """Cases that the engine had answered when the first one failed, this one among them."""
         self._tried = 0
         self.generated = 0
+        self.agreed = 0
+        """Cases of which something came, on which the engine agrees with the reference."""
         self.stored = 0
         """Of these, cases that were given: they come from a store, and no budget counts them."""
         self.supported = 0
@@ -99,9 +101,14 @@ class Findings:
             self.why_beyond.setdefault(law.id, why)
 
     def add_kept(self, meaning: Meaning) -> None:
-        """Note a case on which the engine agrees with the reference."""
+        """Note a case on which the engine agrees with the reference.
+
+        It shows that a law is kept only if something came of it that could be compared.
+        """
         self._tried += 1
-        self.kept.update(law.id for law in exercised(meaning.facts))
+        if says_something(meaning.trace):
+            self.agreed += 1
+            self.kept.update(law.id for law in exercised(meaning.facts))
 
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no failure explains it."""

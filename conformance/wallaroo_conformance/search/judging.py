@@ -17,7 +17,7 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.judge.claims import DIVERGENCES, Claims, Divergence
-from wallaroo_conformance.judge.differences import Crash, Result, differences
+from wallaroo_conformance.judge.differences import Crash, Result, differences, says_something
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.oracle import Meaning, Oracle
 from wallaroo_conformance.judge.relations import RELATIONS, Variant
@@ -222,9 +222,10 @@ class Judge:
             return
         relation = variant.relation
         one, other = self.claims.comparable(answer, result)
+        right = self.failing(first, answer) is None
         if isinstance(other, Trace) and variant.agree(one, other):
-            self.findings.kept[relation.id] += 1
-        elif len(self.findings.failing) == before and self.failing(first, answer) is None:
+            self.findings.kept[relation.id] += right and says_something(answer)
+        elif len(self.findings.failing) == before and right:
             # Both answers are the reference's, and still they disagree: the reference is wrong.
             self.findings.failures.append(
                 Failure(

@@ -16,7 +16,13 @@ from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
-from wallaroo_conformance.judge.differences import Crash, CrashError, NoMoreAnswersError, Result
+from wallaroo_conformance.judge.differences import (
+    Crash,
+    CrashError,
+    NoMoreAnswersError,
+    Result,
+    readable,
+)
 
 MOST_CASES_A_JOB = 4_096
 """The default. On Spark the cost of a job depends little on the number of its cases."""
@@ -212,10 +218,8 @@ class Runner:
         if isinstance(trace, Exception):
             return crash(trace)
         if not isinstance(trace, Trace):
-            raise HarnessError(
-                f"engine {self.engine.name!r} answered with a {type(trace).__name__}, not a Trace"
-            )
-        return trace
+            return Crash(f"it answered with a {type(trace).__name__}, not a Trace")
+        return readable(trace)
 
 
 def _is_ours(error: BaseException) -> bool:
