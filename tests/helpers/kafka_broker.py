@@ -1,0 +1,218 @@
+"""A real Apache Kafka: one KRaft node on loopback, in a process of its own.
+
+Its jars come from Maven Central and are kept in the user's cache folder, so they are fetched once.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+_POM = Path(__file__).with_name("kafka_pom.xml")
+_COPY = "dependency:copy-dependencies"
+_UP = 60.0  # seconds that a broker has to start
+
+
+class NoBrokerError(Exception):
+    """There is no broker here: Maven or Java is missing, or a download failed."""
+
+
+def jars() -> Path:
+    """Return the folder of the broker's jars, fetched if they are not there.
+
+    Raises:
+        NoBrokerError: they cannot be fetched.
+    """
+    pom = _POM.read_bytes()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "wallaroo-tests" / f"kafka-{hashlib.sha256(pom).hexdigest()[:12]}"
+    if folder.is_dir():
+        return folder
+    if shutil.which("mvn") is None or shutil.which("java") is None:
+        raise NoBrokerError("Kafka's broker needs Java 17 and Maven, which are not installed")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        fetched = subprocess.run(
+            ["mvn", "-q", "-B", "-f", str(_POM), f"-DoutputDirectory={made}/jars", _COPY],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if fetched.returncode:
+            raise NoBrokerError(f"Maven could not fetch the broker: {fetched.stdout[-2000:]}")
+        with contextlib.suppress(OSError):  # another process was first
+            Path(made, "jars").rename(folder)
+    return folder
+
+
+class Broker:
+    """One broker. `start` it; `close` it.
+
+    Args:
+        folder: where its data lives; it outlives a `kill`.
+        options: of the broker, in place of those that suit tests.
+    """
+
+    def __init__(self, folder: Path, options: Mapping[str, object] | None = None) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port, controller = _free_ports(2)
+        self.address = f"127.0.0.1:{self._port}"
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": folder / "data",
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "transaction.state.log.num.partitions": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            "broker.session.timeout.ms": 2000,  # so that one that was killed may come back soon
+            "broker.heartbeat.interval.ms": 500,
+            **(options or {}),
+        }
+        self._properties = folder / "server.properties"
+        self._properties.write_text("".join(f"{k}={v}\n" for k, v in properties.items()))
+        cluster = base64.b64encode(b"wallaroo-testing").decode().rstrip("=")
+        self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+
+    def start(self) -> None:
+        """Start it, and return once it answers.
+
+        Raises:
+            NoBrokerError: it does not.
+        """
+        command = self._command("kafka.Kafka", str(self._properties))
+        with (self._folder / "out").open("ab") as out:
+            process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+        self._process = process
+        end = time.monotonic() + _UP
+        while time.monotonic() < end and process.poll() is None:
+            with contextlib.suppress(Exception):
+                self.admin().list_topics(timeout=1.0)
+                return
+        self.kill()
+        raise NoBrokerError(
+            f"the broker did not start: {(self._folder / 'out').read_text()[-2000:]}"
+        )
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._end(signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it in order."""
+        self._end(signal.SIGTERM)
+
+    def admin(self) -> AdminClient:
+        """Return a client that manages topics."""
+        return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+
+    def topic(self, partitions: int = 1, name: str = "", **options: object) -> str:
+        """Make a topic and return its name."""
+        name = name or f"t{uuid.uuid4().hex[:8]}"
+        config = {key.replace("_", "."): str(value) for key, value in options.items()}
+        new = NewTopic(name, partitions, 1, config=config)
+        admin = self.admin()
+        admin.create_topics([new])[name].result(30)
+        return name
+
+    def send(self, topic: str, *records: Mapping[str, Any], **options: object) -> None:
+        """Send records: the arguments of `confluent_kafka.Producer.produce`, `value` and so on."""
+        producer = Producer(
+            {"bootstrap.servers": self.address, "linger.ms": 0, "log_level": 2, **options}
+        )
+        if "transactional.id" in options:
+            producer.init_transactions(30)
+            producer.begin_transaction()
+        for record in records:
+            producer.produce(topic, **record)
+            producer.poll(0)
+        if "transactional.id" in options:
+            producer.commit_transaction(30)
+        assert not producer.flush(30)
+
+    def records(self, topic: str, isolation: str = "read_committed") -> dict[int, list[Any]]:
+        """Return the messages of each partition of a topic, up to its end now."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "group.id": "looks",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "log_level": 2,
+                "isolation.level": isolation,
+            }
+        )
+        partitions = sorted(consumer.list_topics(topic, 30).topics[topic].partitions)
+        found: dict[int, list[Any]] = {partition: [] for partition in partitions}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        reading = set(partitions)
+        while reading:
+            for message in consumer.consume(1000, 0.05):
+                if message.error() is None:
+                    found[message.partition()].append(message)
+                else:
+                    reading.discard(message.partition())
+        consumer.close()
+        return found
+
+    def _end(self, number: int) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
+            self._process.wait(30)
+            self._process = None
+
+    def _command(self, *main: str) -> list[str]:
+        # Small, and quick to start: a test's broker lives a minute.
+        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
+        return ["java", *quick, "-cp", f"{jars()}/*", *main]
+
+    def _java(self, *main: str) -> None:
+        done = subprocess.run(self._command(*main), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NoBrokerError(f"the broker's folder cannot be made: {done.stderr[-2000:]}")
+
+
+@contextlib.contextmanager
+def broker(options: Mapping[str, object] | None = None) -> Iterator[Broker]:
+    """Start a broker, and end it, and delete what it stored."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Broker(Path(folder), options)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.kill()
+
+
+def _free_ports(count: int) -> Sequence[int]:
+    with contextlib.ExitStack() as open_now:
+        sockets = [open_now.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]

@@ -1,0 +1,154 @@
+"""Runs that are read from a real broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.reader import RunReader
+from wallaroo.transport.kafka.source import Position, Reading, begin
+
+pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
+
+TRANSACTION = {"transactional.id": "a sender"}
+
+
+@pytest.fixture
+def reader(kafka):
+    made = []
+
+    def make(topic, positions, **options):
+        options = {"committed_only": True, "going_on": lambda: True, **options}
+        made.append(RunReader(Cluster(kafka.address, {}, "p"), topic, "test", **options))
+        made[-1].add(positions)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def numbered(count, partition=0):
+    return [{"value": b"%d" % number, "partition": partition} for number in range(count)]
+
+
+def values(run):
+    return [message.value() for message in run.messages]
+
+
+def until_some(reader):
+    while not (runs := reader.some()):
+        pass
+    return runs
+
+
+def test_records_of_a_partition_come_in_order_of_offsets(kafka, reader):
+    topic = kafka.topic(1)
+    kafka.send(topic, *numbered(5))
+    (run,) = until_some(reader(topic, {0: 2}))
+    assert (run.first, run.last, values(run)) == (2, 4, [b"2", b"3", b"4"])
+
+
+def test_a_run_is_read_again_over_the_offsets_that_hold_nothing(kafka, reader):
+    topic = kafka.topic(1)
+    kafka.send(topic, *numbered(2), **TRANSACTION)  # 0, 1, and its mark at 2
+    kafka.send(topic, *numbered(2), **TRANSACTION)  # 3, 4, and its mark at 5
+    run = reader(topic, {0: 0}).exactly(0, 0, 5)
+    assert [message.offset() for message in run.messages] == [0, 1, 3, 4]
+
+
+def test_runs_of_several_partitions_are_read_again_in_the_order_of_the_log(kafka, reader):
+    topic = kafka.topic(2)
+    kafka.send(topic, *numbered(6_000), *numbered(6_000, partition=1))
+    again = reader(topic, {0: 0, 1: 0})
+    for run in [(1, 0, 0), (0, 0, 5_999), (1, 1, 5_998), (1, 5_999, 5_999)]:
+        read = again.exactly(*run)
+        assert (read.partition, read.first, read.last) == run
+        assert [message.offset() for message in read.messages] == [*range(run[1], run[2] + 1)]
+
+
+def test_a_bounded_read_takes_a_thousand_offsets_of_each_partition_in_turn(kafka, reader):
+    topic = kafka.topic(3)
+    kafka.send(topic, *numbered(2_500), *numbered(1_001, partition=2), **TRANSACTION)
+    cluster = Cluster(kafka.address, {}, "p")
+    while (ends := cluster.offsets(topic, [0, 1, 2], "latest")) != {0: 2501, 1: 0, 2: 1002}:
+        pass  # a transaction's marks are written a moment after it is committed
+    kafka.send(topic, *numbered(7))  # they came later
+    runs = list(reader(topic, dict.fromkeys(ends, 0)).bounded(ends))
+    assert [(run.partition, run.first, run.last) for run in runs] == [
+        *[(0, 0, 999), (2, 0, 999), (0, 1000, 1999), (2, 1000, 1001), (0, 2000, 2500)]
+    ]
+    assert sum([len(run.messages) for run in runs]) == 3_501
+
+
+def test_records_of_a_transaction_that_is_open_are_not_read_if_committed_ones_are_wanted(
+    kafka, reader
+):
+    topic = kafka.topic(1)
+    kafka.send(topic, *numbered(2))
+    producer = Cluster(kafka.address, {}, "p").producer("open", interval=1)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    producer.flush(30)
+    assert len(kafka.records(topic, "read_uncommitted")[0]) == 3
+    assert values(*until_some(reader(topic, {0: 0}))) == [b"0", b"1"]
+    assert Cluster(kafka.address, {}, "p").offsets(topic, [0], "latest") == {0: 2}
+    producer.abort_transaction(30)
+
+
+@pytest.mark.parametrize(
+    ("start", "offset"),
+    [("earliest", 0), ("latest", 4), ({0: 3}, 3), (2_000_000_001, 2), (9 * 10**9, 4)],
+)
+def test_a_new_run_begins_where_it_is_told(kafka, start, offset):
+    topic = kafka.topic(1)
+    kafka.send(topic, *[{"value": b"", "timestamp": 1000 * number} for number in range(1, 4)])
+    kafka.send(topic, {"value": b"", "timestamp": 2500})
+    reading = Reading("p", topic, start=start)
+    assert begin(Cluster(kafka.address, {}, "p"), reading, None).offsets == {0: offset}
+
+
+def _made_again(kafka, topic):
+    admin = kafka.admin()
+    admin.delete_topics([topic])[topic].result(30)
+    kafka.topic(1, topic)
+
+
+def _shortened(kafka, topic):
+    from confluent_kafka import TopicPartition
+
+    admin = kafka.admin()
+    place = TopicPartition(topic, 0, 3)
+    admin.delete_records([place])[place].result()
+
+
+@pytest.mark.parametrize(
+    ("what", "position", "said"),
+    [
+        (_made_again, 2, r"the topic of this name has the id .*: it was made again"),
+        (_shortened, 2, r"offset 2 is wanted, and the partition has offsets 3 to 4 now"),
+        (None, 9, r"offset 9 is wanted, and the partition has offsets 0 to 4 now"),
+    ],
+)
+def test_what_the_brokers_no_longer_hold_is_refused(kafka, what, position, said):
+    topic = kafka.topic(1)
+    kafka.send(topic, *numbered(5))
+    cluster = Cluster(kafka.address, {}, "p")
+    before = Position(cluster.topic(topic).id, {0: position})
+    if what:
+        what(kafka, topic)
+    with pytest.raises(BrokerError, match=said):
+        begin(cluster, Reading("p", topic), before)
+
+
+def test_a_topic_that_is_not_there_is_named(kafka):
+    with pytest.raises(BrokerError, match=r"p: topic nowhere at .*: .*nknown topic"):
+        begin(Cluster(kafka.address, {}, "p"), Reading("p", "nowhere"), None)
+
+
+def test_an_option_that_the_client_does_not_know_is_named_without_the_others(kafka):
+    cluster = Cluster(kafka.address, {"sasl.password": "secret", "no.such": 1}, "p")
+    with pytest.raises(BrokerError, match=r"options: .*no\.such") as raised:
+        cluster.topic("t")
+    assert "secret" not in str(raised.value)

@@ -1,0 +1,139 @@
+"""Outputs that go to a real broker."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from kafka_broker import broker
+
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.sink import KafkaSink, Produced, Transactions
+
+pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
+
+
+class Sinks:
+    def __init__(self, kafka, loop_thread):
+        self.kafka = kafka
+        self.loop = loop_thread
+        self.problems = []
+        self.room = threading.Event()
+        self.made = []
+
+    def open(self, topic, transactions=None, brokers=None):
+        sink = KafkaSink(
+            ("p", 0),
+            Cluster(brokers or self.kafka.address, {}, "sink p/0"),
+            topic,
+            transactions,
+            post=self.loop.post,
+            on_room=self.room.set,
+            failed=self.problems.append,
+        )
+        sink.prepare()
+        self.loop.call(sink.start)
+        self.made.append(sink)
+        return sink
+
+    def write(self, sink, *outputs):
+        self.loop.call(sink.write, list(outputs))
+
+    def drain(self, sink):
+        self.loop.run(sink.drain(), 60)
+
+
+@pytest.fixture
+def sinks(kafka, loop_thread):
+    made = Sinks(kafka, loop_thread)
+    yield made
+    for sink in made.made:
+        loop_thread.call(sink.close)
+        sink._thread.join(20)
+
+
+def outputs(*numbers, partition=0):
+    return [Produced(b"%d" % n, b"k", partition, (("h", b"v"),), 1_000 + n, n) for n in numbers]
+
+
+def once(name, delivered=0, interval=0.05):
+    return Transactions(f"{name}", interval, delivered)
+
+
+def values(kafka, topic):
+    return {p: [int(one.value()) for one in some] for p, some in kafka.records(topic).items()}
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+def test_outputs_arrive_with_all_that_they_have(kafka, sinks, exactly):
+    topic = kafka.topic(2)
+    sink = sinks.open(topic, once(topic) if exactly else None)
+    sinks.write(sink, *outputs(0, 1))
+    sinks.write(sink, *outputs(2, partition=1))
+    sinks.drain(sink)
+    assert (sink.written, sink.pending) == (3, 0)
+    assert values(kafka, topic) == {0: [0, 1], 1: [2]}
+    record = kafka.records(topic)[1][0]
+    assert (record.key(), record.headers(), record.timestamp()) == (b"k", [("h", b"v")], (1, 1002))
+
+
+def test_what_an_earlier_run_has_committed_is_not_sent_again(kafka, sinks):
+    topic = kafka.topic()
+    first = sinks.open(topic, once(topic))
+    sinks.write(first, *outputs(0, 1, 1, 4))
+    sinks.drain(first)
+    second = sinks.open(topic, once(topic))
+    assert second.position == 5
+    sinks.write(second, *outputs(1, 4, 5))
+    sinks.write(second, *outputs(9))
+    sinks.drain(second)
+    assert values(kafka, topic) == {0: [0, 1, 1, 4, 5, 9]}
+    assert second.written == 4
+
+
+def test_an_earlier_run_that_still_lives_is_shut_out(kafka, sinks, eventually):
+    topic = kafka.topic()
+    zombie = sinks.open(topic, once(topic))
+    sinks.write(zombie, *outputs(0))
+    sinks.drain(zombie)
+    later = sinks.open(topic, once(topic))
+    sinks.write(zombie, *outputs(1))
+    eventually(lambda: sinks.problems)
+    assert "another run of this checkpoint has begun" in sinks.problems[0]
+    sinks.write(later, *outputs(1, 2))
+    sinks.drain(later)
+    assert values(kafka, topic) == {0: [0, 1, 2]}
+
+
+def test_a_start_is_refused_if_the_brokers_have_forgotten_what_was_delivered(kafka, sinks):
+    topic = kafka.topic()
+    with pytest.raises(BrokerError, match=r"no position .* 7 outputs were delivered.*kafka-16"):
+        sinks.open(topic, once(topic, delivered=7))
+
+
+def test_a_sink_that_is_full_has_room_again(kafka, sinks):
+    topic = kafka.topic()
+    sink = sinks.open(topic, once(topic))
+    for begin in range(0, 60_000, 1_000):
+        sinks.write(sink, *outputs(*range(begin, begin + 1_000)))
+    assert sink.full
+    assert sinks.room.wait(60)
+    sinks.drain(sink)
+    assert values(kafka, topic) == {0: list(range(60_000))}
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("exactly", [False, True])
+def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks, exactly):
+    with broker() as kafka:
+        topic = kafka.topic()
+        sink = sinks.open(topic, once(topic) if exactly else None, kafka.address)
+        for begin in range(0, 10_000, 100):
+            sinks.write(sink, *outputs(*range(begin, begin + 100)))
+            if begin == 3_000:
+                kafka.kill()
+            if begin == 6_000:
+                kafka.start()
+        sinks.drain(sink)
+        assert values(kafka, topic) == {0: list(range(10_000))}
+        assert not sinks.problems

@@ -1,0 +1,185 @@
+"""Reads partitions of one topic, each in order of offsets, in pieces that are called runs.
+
+A run is what stands between two offsets of one partition (kafka-1). A live source takes the runs
+that there are; a restart takes those that the log names, once more; a bounded read takes equal
+pieces of each partition in turn (kafka-10).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from wallaroo.text import escaped
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster, client
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+Message: TypeAlias = Any
+"""A record as the client gives it; its stubs allow `None` where a record always has something."""
+
+_BATCH = 1_000  # messages that the client gives at once: quicker than fewer, and than many more
+_WAIT = 0.05  # seconds between looks whether to go on
+_IN_TURN = 1_000  # offsets of a partition before the next one has its turn (kafka-10)
+_AHEAD = 4_000  # messages of a partition that are kept while another one's are wanted
+
+
+class Run(NamedTuple):
+    """What stands between two offsets of a partition.
+
+    Args:
+        partition: its number.
+        first: the first offset.
+        last: the last offset.
+        messages: what is there, in order; offsets that hold nothing have none.
+    """
+
+    partition: int
+    first: int
+    last: int
+    messages: list[Message]
+
+
+class RunReader:
+    """Reads partitions of a topic, from given offsets on. It belongs to one thread. `close` it.
+
+    Args:
+        cluster: the brokers.
+        topic: the topic's name.
+        group: see `Cluster.consumer`.
+        committed_only: see `Cluster.consumer`.
+        going_on: whether to wait further for records; it is asked often.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        group: str,
+        *,
+        committed_only: bool,
+        going_on: Callable[[], bool],
+    ) -> None:
+        self._kafka = client()
+        self._cluster = cluster
+        self._topic = topic
+        self._going_on = going_on
+        self._consumer: Consumer = cluster.consumer(group, committed_only=committed_only)
+        self._waiting: dict[int, deque[Message]] = {}  # read, and not wanted yet
+        self._paused: set[int] = set()
+        self._reached: dict[int, int] = {}  # the offset up to which there is nothing more to read
+        self.positions: dict[int, int] = {}
+
+    def add(self, positions: Mapping[int, int]) -> None:
+        """Read these partitions too, each from an offset on."""
+        self.positions.update(positions)
+        for partition in positions:
+            self._waiting[partition] = deque()
+            self._reached[partition] = -1
+        self._consumer.incremental_assign(
+            [self._kafka.TopicPartition(self._topic, *place) for place in positions.items()]
+        )
+
+    def some(self) -> list[Run]:
+        """Return runs that are there now; none if nothing has come for a moment.
+
+        Raises:
+            BrokerError: a record cannot be read, now or ever.
+        """
+        if not any(self._waiting.values()):
+            self._fetch()
+        runs = [
+            Run(partition, self.positions[partition], messages[-1].offset(), list(messages))
+            for partition, messages in self._waiting.items()
+            if messages
+        ]
+        for run in runs:
+            self._waiting[run.partition].clear()
+            self._moved(run.partition, run.last + 1)
+        return runs
+
+    def exactly(self, partition: int, first: int, last: int) -> Run | None:
+        """Return one run, waiting for it; `None`: it is not waited for any more.
+
+        Raises:
+            BrokerError: it cannot be read, now or ever.
+        """
+        messages: list[Message] = []
+        waiting = self._waiting[partition]
+        while True:
+            while waiting and waiting[0].offset() <= last:
+                message = waiting.popleft()
+                if message.offset() >= first:
+                    messages.append(message)
+            if (
+                waiting
+                or self._reached[partition] > last
+                or (messages[-1:] and (messages[-1].offset() == last))
+            ):
+                self._moved(partition, last + 1)
+                return Run(partition, first, last, messages)
+            if not self._going_on():
+                return None
+            self._resume(partition)
+            self._fetch()
+
+    def bounded(self, ends: Mapping[int, int]) -> Iterator[Run]:
+        """Yield the runs up to the ends, in the one order that offsets decide (kafka-10).
+
+        Args:
+            ends: for each partition the offset behind the last one.
+
+        Raises:
+            BrokerError: a record cannot be read, now or ever.
+        """
+        while open_now := [p for p in sorted(ends) if self.positions[p] < ends[p]]:
+            for partition in open_now:
+                first = self.positions[partition]
+                run = self.exactly(partition, first, min(first + _IN_TURN, ends[partition]) - 1)
+                if run is None:
+                    return
+                yield run
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    def _fetch(self) -> None:
+        """Wait a moment for messages, and keep what comes by partition."""
+        kafka = self._kafka
+        messages: Sequence[Message] = self._consumer.consume(_BATCH, _WAIT)
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self._waiting[message.partition()].append(message)
+            elif error.code() == kafka.KafkaError._PARTITION_EOF:
+                self._reached[message.partition()] = message.offset()
+            elif error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:
+                raise BrokerError(self._gone(message.partition()))
+            else:
+                where = f"topic {escaped(self._topic)}, partition {message.partition()}"
+                raise self._cluster.error(error, where)
+        for partition, waiting in self._waiting.items():
+            if len(waiting) > _AHEAD and partition not in self._paused:
+                self._paused.add(partition)
+                self._consumer.pause([self._kafka.TopicPartition(self._topic, partition)])
+
+    def _moved(self, partition: int, position: int) -> None:
+        self.positions[partition] = position
+        if len(self._waiting[partition]) < _AHEAD // 2:
+            self._resume(partition)
+
+    def _resume(self, partition: int) -> None:
+        if partition in self._paused:
+            self._paused.discard(partition)
+            self._consumer.resume([self._kafka.TopicPartition(self._topic, partition)])
+
+    def _gone(self, partition: int) -> str:
+        there = self._cluster.offsets(self._topic, [partition], "earliest")
+        return (
+            f"{self._cluster.name}: topic {escaped(self._topic)}, partition {partition}: offset "
+            f"{self.positions[partition]} is wanted, and the first that is there is "
+            f"{there[partition]}: the brokers have deleted what was between (kafka-5)"
+        )

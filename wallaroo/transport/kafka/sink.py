@@ -1,0 +1,330 @@
+"""A Kafka sink: outputs go to partitions of a topic, exactly once if there is a checkpoint.
+
+An output has the number of the record that caused it. With a checkpoint, outputs leave in
+transactions, and each transaction commits, with them, the *position*: the number behind that of its
+last output (kafka-15). A restart makes the same outputs again, with the same numbers, and those
+before the committed position are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from wallaroo.errors import WallarooError
+from wallaroo.overriding import override
+from wallaroo.text import escaped
+from wallaroo.topology import SinkId
+from wallaroo.transport.interfaces import OutputSink
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster, client, described
+from wallaroo.transport.threads import Post
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+_LIMIT = 50_000  # outputs from which a sink is full
+_LOOK = 0.002  # seconds between looks while `drain` waits
+_WAIT = 0.05  # seconds between looks whether to go on
+_ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
+_PLACE = 0  # the partition under which a position is committed; every topic has it
+
+_log = logging.getLogger("wallaroo.kafka")
+
+
+class Produced(NamedTuple):
+    """An output for a topic (kafka-13).
+
+    Args:
+        value: the record's value.
+        key: its key.
+        partition: its partition.
+        headers: names and values.
+        timestamp: milliseconds since 1970.
+        number: sequence number of the record that caused it.
+    """
+
+    value: bytes | None
+    key: bytes | None
+    partition: int
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """How outputs are delivered exactly once.
+
+    Args:
+        id: of the application, its checkpoint and the sink: the transactional id, and the group
+            under which positions are committed.
+        interval: seconds that a transaction stays open.
+        delivered: number of outputs that the checkpoint says were delivered.
+    """
+
+    id: str
+    interval: float
+    delivered: int
+
+
+class ShutOutError(WallarooError):
+    """A later run of the same checkpoint has begun, and this one must end (kafka-16)."""
+
+
+class KafkaSink(OutputSink):
+    """Delivers outputs to a topic, from a thread. Call its methods in the loop's thread.
+
+    Args:
+        sink: the sink's id, for messages.
+        cluster: the brokers.
+        topic: the topic's name.
+        transactions: deliver exactly once; `None`: at least once.
+        post: calls a function in the loop's thread.
+        on_room: called when it was full and has room again.
+        failed: called with an error's text if outputs cannot be delivered any more.
+
+    Attributes:
+        position: with transactions, the number that the brokers have as committed; outputs before
+            it are not sent again.
+    """
+
+    def __init__(
+        self,
+        sink: SinkId,
+        cluster: Cluster,
+        topic: str,
+        transactions: Transactions | None,
+        *,
+        post: Post,
+        on_room: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self.written = 0
+        self.pending = 0
+        self.bytes_out = 0
+        self.connects = 0
+        self.full = False
+        self.position = 0
+        self._name = f"sink {sink[0]}/{sink[1]}"
+        self._kafka = client()
+        self._cluster = cluster
+        self._topic = topic
+        self._transactions = transactions
+        self._post = post
+        self._on_room = on_room
+        self._failed = failed
+        self._given: queue.SimpleQueue[Sequence[Produced]] = queue.SimpleQueue()
+        self._closed = threading.Event()
+        self._hurry = threading.Event()  # somebody waits for what is open
+        self._producer: Producer = cluster.producer(
+            None if transactions is None else transactions.id,
+            interval=0.0 if transactions is None else transactions.interval,
+        )
+        run = self._deliver_once if transactions else self._deliver
+        self._thread = threading.Thread(
+            target=self._run, args=(run,), name=f"wallaroo-{self._name}", daemon=True
+        )
+
+    def prepare(self) -> None:
+        """Shut out every earlier run, and learn what it has committed; it blocks (kafka-15).
+
+        Raises:
+            BrokerError: the brokers do not answer, or have forgotten the position (kafka-16).
+        """
+        if self._transactions is None:
+            return
+        kafka, transactions = self._kafka, self._transactions
+        try:
+            self._producer.init_transactions(_ANSWER)
+            consumer = self._cluster.consumer(transactions.id, committed_only=True)
+            place = kafka.TopicPartition(self._topic, _PLACE)
+            (committed,) = consumer.committed([place], _ANSWER)
+            self._group = consumer.consumer_group_metadata()
+            consumer.close()
+        except kafka.KafkaException as error:
+            raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
+        if committed.offset >= 0:
+            self.position = committed.offset
+        elif transactions.delivered:
+            raise BrokerError(
+                f"{self._name}: the brokers at {self._cluster.brokers} have no position for "
+                f"{transactions.id}, and the checkpoint says that {transactions.delivered} outputs "
+                "were delivered: they forget groups that were idle for long (offsets.retention."
+                "minutes), or these are other brokers. Nothing can tell which outputs are there. "
+                "Run with --delivered SEQUENCE to say up to which record they are (kafka-16)"
+            )
+
+    @property
+    @override
+    def connected(self) -> bool:
+        return self._thread.is_alive()
+
+    @override
+    def start(self) -> None:
+        self.connects = 1
+        self._thread.start()
+
+    @override
+    def write(self, outputs: Sequence[Produced]) -> None:  # type: ignore[override]
+        position = self.position
+        if outputs[0].number < position:  # an earlier run has delivered them
+            rest = [output for output in outputs if output.number >= position]
+            self.written += len(outputs) - len(rest)
+            outputs = rest
+        else:
+            outputs = outputs[:]
+        if outputs:
+            self.pending += len(outputs)
+            self.full = self.pending >= _LIMIT
+            self._given.put(outputs)
+
+    @override
+    def look(self) -> None:
+        pass
+
+    @override
+    async def drain(self) -> None:
+        self._hurry.set()
+        while self.pending and self._thread.is_alive():
+            await asyncio.sleep(_LOOK)
+
+    @override
+    def close(self) -> None:
+        self._closed.set()
+        self._hurry.set()
+
+    # -- in the thread ---------------------------------------------------------------------------
+
+    def _run(self, deliver: Callable[[], None]) -> None:
+        try:
+            deliver()
+        except WallarooError as error:
+            self._post(self._failed, str(error))
+        except self._kafka.KafkaException as error:
+            self._post(self._failed, str(self._wrong(error.args[0])))
+        finally:
+            self._producer.purge()
+
+    def _deliver(self) -> None:
+        """Deliver at least once: the client sends again by itself what is not acknowledged."""
+        troubles: list[KafkaError] = []
+        acknowledged = 0
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            nonlocal acknowledged
+            if error is None:
+                acknowledged += 1
+            else:
+                troubles.append(error)
+
+        while not self._closed.is_set():
+            for output in self._next(_WAIT if not len(self._producer) else 0.0):
+                self._produce(output, delivered)
+            self._producer.poll(0.0 if not self._given.empty() else 0.005)
+            if acknowledged:
+                self._post(self._delivered, acknowledged)
+                acknowledged = 0
+            if troubles:
+                raise self._wrong(troubles[0])
+
+    def _deliver_once(self) -> None:
+        assert self._transactions is not None
+        interval = self._transactions.interval
+        while not self._closed.is_set():
+            outputs = list(self._next(_WAIT))
+            if not outputs:
+                continue
+            end = time.monotonic() + interval
+            self._producer.begin_transaction()
+            self._send(outputs)
+            while (left := end - time.monotonic()) > 0 and len(outputs) < _LIMIT:
+                if self._hurry.is_set() and self._given.empty():
+                    break
+                more = self._next(min(left, _WAIT))
+                self._send(more)
+                outputs += more
+            self._commit(outputs)
+            self._post(self._delivered, len(outputs))
+
+    def _next(self, seconds: float) -> Sequence[Produced]:
+        """Return outputs that wait, or none after that time.
+
+        All outputs of one record were written together, so they are in one transaction.
+        """
+        try:
+            return self._given.get(timeout=seconds) if seconds else self._given.get_nowait()
+        except queue.Empty:
+            return ()
+
+    def _send(self, outputs: Sequence[Produced]) -> None:
+        for output in outputs:
+            self._produce(output, None)
+
+    def _produce(
+        self, output: Produced, delivered: Callable[[KafkaError | None, Message], None] | None
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    output.value,
+                    output.key,
+                    output.partition,
+                    on_delivery=delivered,
+                    timestamp=output.timestamp,
+                    headers=list(output.headers),
+                )
+            except BufferError:  # the client's own queue is full
+                self._producer.poll(_WAIT)
+                if self._closed.is_set():
+                    return
+            else:
+                return
+
+    def _commit(self, outputs: Sequence[Produced]) -> None:
+        """Commit outputs and position; what the brokers abort is sent again."""
+        kafka = self._kafka
+        place = kafka.TopicPartition(self._topic, _PLACE, outputs[-1].number + 1)
+        while not self._closed.is_set():
+            try:
+                self._producer.send_offsets_to_transaction([place], self._group, _ANSWER)
+                self._producer.commit_transaction(_ANSWER)
+            except kafka.KafkaException as error:
+                trouble: KafkaError = error.args[0]
+                if trouble.fatal() or not (trouble.retriable() or trouble.txn_requires_abort()):
+                    raise self._wrong(trouble) from error
+                _log.warning("%s: %s; trying again", self._name, described(trouble))
+                if trouble.txn_requires_abort():
+                    self._producer.abort_transaction(_ANSWER)
+                    self._producer.begin_transaction()
+                    self._send(outputs)
+            else:
+                return
+
+    def _wrong(self, error: KafkaError) -> WallarooError:
+        fenced = {
+            self._kafka.KafkaError._FENCED,
+            self._kafka.KafkaError.INVALID_PRODUCER_EPOCH,
+            self._kafka.KafkaError.PRODUCER_FENCED,
+        }
+        if error.code() in fenced:
+            return ShutOutError(
+                f"{self._name}: another run of this checkpoint has begun and has shut this one "
+                "out; its outputs go on there (kafka-16)"
+            )
+        return self._cluster.error(error, f"topic {escaped(self._topic)}")
+
+    # -- in the loop's thread --------------------------------------------------------------------
+
+    def _delivered(self, count: int) -> None:
+        self.written += count
+        self.pending -= count
+        if self.full and self.pending <= _LIMIT // 2:
+            self.full = False
+            self._on_room()
