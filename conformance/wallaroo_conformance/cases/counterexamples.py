@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wallaroo_conformance import shipped
 from wallaroo_conformance.cases.case import FORMAT as CASE_FORMAT
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reading import BadCaseError, case_from_json
 
 FORMAT = "wallaroo-counterexample/1"
 
-STORED = Path(__file__).parents[2] / "counterexamples"
-"""The project's own, in a clone; an installed wheel has none."""
+STORED = shipped("counterexamples")
+"""The project's own."""
 
 _NAME = re.compile(r"[a-z0-9]+([ -][a-z0-9]+)*", re.ASCII)
 

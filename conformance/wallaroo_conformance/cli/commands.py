@@ -193,8 +193,8 @@ def _add_command_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="an adapter for another engine: a script, or the name of one of a checkout's; "
-        "its environment is made the first time",
+        help="an adapter for another engine: a script, or the name of one of ours (beam, bytewax, "
+        "flink, naive, quix); its environment is made the first time",
     )
     add(
         "--engine-timeout",

@@ -24,8 +24,8 @@ from wallaroo.engine import Engine, load_engine
 from wallaroo.errors import WallarooError
 from wallaroo_conformance.pipe.engine import Patience, PipeEngine
 
-OURS = Path(__file__).parents[2] / "adapters"
-"""The adapters of a checkout."""
+OURS = wallaroo_conformance.shipped("adapters")
+"""The adapters that come with this package."""
 
 _REQUIREMENTS = ".requirements.txt"
 _SUFFIX = "_adapter"
@@ -76,7 +76,7 @@ class AdapterError(WallarooError):
 
 
 def find_adapter(name: str) -> Path:
-    """Return the script of an adapter: a path, or the name of one of a checkout's.
+    """Return the script of an adapter: a path, or the name of one of ours.
 
     Raises:
         AdapterError: there is no such adapter.

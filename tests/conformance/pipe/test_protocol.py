@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -39,6 +41,7 @@ from wallaroo.engine import Capabilities, load_engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.trace import Trace
 
+ROOT = Path(__file__).parents[3]
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
 TAKEN = ("dead-letter", "drop")  # what windows.mjs knows to do with late messages
 CASES = [*[example.case for example in stored()], *generate(20, 0, timed=True)]
@@ -134,6 +137,27 @@ def test_adapters_are_found_by_name_and_run_where_their_requirements_say(tmp_pat
     with pytest.raises(AdapterError, match=r"nobody.*beam, bytewax, flink, naive, quix"):
         find_adapter("nobody")
     assert adapter_command(OURS / "naive.py")[0] == [sys.executable, str(OURS / "naive.py")]
+
+
+def test_an_installed_wheel_has_adapters_and_stored_cases(tmp_path: Path) -> None:
+    def done(*words: str, directory: Path = tmp_path) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+        return subprocess.run(
+            [sys.executable, "-m", *words],
+            cwd=directory,
+            env=environment,
+            check=True,
+            text=True,
+            stdout=subprocess.PIPE,
+        ).stdout
+
+    done("hatchling", "build", "-t", "wheel", "-d", str(tmp_path), directory=ROOT)
+    [wheel] = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    options = ["--no-live", "--cases", "20", "--rules", "compute-1"]
+    said = done("wallaroo", "conform", "--adapter", "naive", *options)
+    assert "naive: kept: 1 kept" in said
+    assert " stored ones before them" in said
 
 
 def engine_of(command: list[str], tmp_path: Path) -> PipeEngine:
