@@ -36,6 +36,6 @@ def application(name: str = "app", *steps: Any) -> Application:
 
 def begun(found: Checkpoint) -> Checkpoint:
     """Do what a run does next with a new checkpoint."""
-    InputLog.open(found.input_log, 1 << 20).close()
+    InputLog.open(found.input_log, 1 << 20, admit=lambda _: found.begin_run()).close()
     found.begin()
     return found

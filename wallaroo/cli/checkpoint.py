@@ -25,6 +25,7 @@ from wallaroo.transport.checkpoint import (
     Identity,
     read_identity,
     refuse_file,
+    refuse_others,
     trust,
 )
 from wallaroo.transport.old_states import FreshStates
@@ -99,11 +100,12 @@ def checkpoint(options: argparse.Namespace) -> int:
     if identity.recording:
         return _recording(directory, identity, options)
     stored = _stored(directory, identity)
+    log = look_at_log(directory / INPUT)
+    refuse_others(directory, identity, [*stored.stamps(), *log.ends.stamps()])
     if options.entities is not None:
         return _entities(directory, stored, options.entities)
     if options.migrate is not None:
         return _migrate(directory, stored, options.migrate, options.app)
-    log = look_at_log(directory / INPUT)
     if options.verify:
         return _verify(directory, stored, log)
     _overview(directory, identity, stored, log)
@@ -118,6 +120,7 @@ def _recording(directory: Path, identity: Identity, options: argparse.Namespace)
             f"{directory} APP --json makes its states again"
         )
     log = look_at_log(directory / INPUT)
+    refuse_others(directory, identity, log.ends.stamps())
     torn = "" if log.torn is None else f"; its end is cut off, as by a crash: {log.torn}"
     if options.verify:
         print(f"all of {directory} is whole{torn}")
@@ -125,7 +128,7 @@ def _recording(directory: Path, identity: Identity, options: argparse.Namespace)
     used = ", in use by a run" if _in_use(directory) else ""
     print(f"engine       {identity.engine}{used}")
     print(f"application  {escaped(identity.application)}")
-    print(f"recording    {log.following:,} records, {_bytes(log.size)}{torn}")
+    print(f"recording    {log.ends.following:,} records, {_bytes(log.size)}{torn}")
     return 0
 
 
@@ -140,7 +143,7 @@ def _stored(directory: Path, identity: Identity) -> StoredCheckpoint:
 
 def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log: LogPart) -> None:
     found = stored.overview()
-    behind = max(0, log.following - found.position)
+    behind = max(0, log.ends.following - found.position)
     used = ", in use by a run" if _in_use(directory) else ""
     lines = [
         ("engine", identity.engine + used),
@@ -195,10 +198,10 @@ def _entities(directory: Path, stored: StoredCheckpoint, asked: list[str]) -> in
 def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
     unread = stored.verify()
     position = stored.position()
-    if not log.first <= position <= log.following:
+    if not log.ends.first <= position <= log.ends.following:
         raise CheckpointError(
             f"the checkpoint {directory} is half deleted: its state knows the records before "
-            f"{position}, and its input log holds {log.first} to {log.following}"
+            f"{position}, and its input log holds {log.ends.first} to {log.ends.following}"
         )
     torn = "" if log.torn is None else f"; the log's end is cut off, as by a crash: {log.torn}"
     print(f"all of {directory} is whole{torn}" + (f"; not read: {unread}" if unread else ""))

@@ -3,7 +3,14 @@
 It holds an identity, a lock, the input log, and the engine's own part. The identity says to which
 engine, application, topology and number of partitions a checkpoint belongs: it decides which entity
 a message meets, so it has a checksum. A run with another one is refused, and the error says what
-differs. State is unpickled from a checkpoint, which can run any code. So only its owner may use it,
+differs.
+
+The parts of a checkpoint carry stamps (`wallaroo.transport.stamps`), and a part that does not
+belong is refused (recover-3). A run that begins writes its stamp into all of them, one after the
+other, and may be killed between any two. So the identity lists the runs whose stamps a part may
+carry: first those that were found and the new one, and in the end the new one alone.
+
+State is unpickled from a checkpoint, which can run any code. So only its owner may use it,
 and a directory that others can write is refused.
 """
 
@@ -16,15 +23,22 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.topology import Application, Sink, Source, Step
-from wallaroo.transport.private import make_private, open_to_others, opener, write_durably
+from wallaroo.transport.private import (
+    make_private,
+    open_to_others,
+    opener,
+    read_regular,
+    write_durably,
+)
+from wallaroo.transport.stamps import Draw, Stamp, born, from_json, random_bytes
 from wallaroo.transport.threads import in_child
 
 LOCK = "lock"
@@ -35,11 +49,18 @@ INPUT = "input"
 IDENTITY = "identity.json"
 """A file that every checkpoint's directory contains, whatever the directory's name."""
 
-_FORMAT = 1
+_FORMAT = 2
 _OWN_CODEC = "its own serialize and deserialize"
-_TYPES = {"engine": str, "application": str, "topology": list, "partitions": int}
+_TYPES = {
+    "engine": str,
+    "application": str,
+    "topology": list,
+    "partitions": int,
+    "stamp": list,
+    "runs": list,
+    "recording": bool,
+}
 
-_LONGEST_COUNT = 18  # digits
 _LOCK_TIMEOUT = 20.0  # seconds to wait for the end of an earlier run that was just killed
 _SAY_AFTER = 1.0  # seconds of this wait after which it is told
 
@@ -56,11 +77,11 @@ class CheckpointDirectory:
     Args:
         directory: the directory; if it is missing it is made, and only its owner can use it.
         own_part: name of the engine's own part in it.
+        draw: where the numbers in stamps come from.
 
     Attributes:
         directory: the directory.
         own_part: the path of the engine's own part.
-        restarts: number of earlier runs that have used the directory.
         lock: a descriptor that a child process may inherit; the directory stays locked until the
             child has ended too.
 
@@ -70,11 +91,13 @@ class CheckpointDirectory:
         OSError: it cannot be made, locked or read.
     """
 
-    def __init__(self, directory: Path, own_part: str) -> None:
+    def __init__(self, directory: Path, own_part: str, draw: Draw = random_bytes) -> None:
         self.directory = directory
         self.own_part = directory / own_part
         self.lock = -1
-        self.restarts = 0
+        self._draw = draw
+        self._identity: Identity
+        self._found: set[str] = set()  # what the runs drew that wrote the parts
         try:
             try:
                 make_private(directory)
@@ -85,7 +108,6 @@ class CheckpointDirectory:
             self.lock = opener(str(directory / LOCK), os.O_RDWR | os.O_CREAT)
             in_child(self.close)
             self._take_lock()
-            self._count()
             for part in (self.own_part, self.input_log):
                 if part.is_dir():
                     trust(part)
@@ -107,39 +129,74 @@ class CheckpointDirectory:
         """
         if (self.directory / IDENTITY).exists():
             return False
-        if self.own_part.exists():
+        if self.own_part.exists() or any(self.input_log.glob("*.log")):
             raise CheckpointError(
                 f"{self.directory} holds a checkpoint without {IDENTITY}, so nobody knows whose "
                 "it is; restore that file, or take an empty directory"
             )
         return True
 
+    @property
+    def born(self) -> Stamp:
+        """A stamp of the checkpoint, once it is identified."""
+        return self._identity.stamp
+
+    @property
+    def restarts(self) -> int:
+        """Number of earlier runs on the checkpoint, once a run has begun."""
+        return self._identity.stamp.number - 1
+
     def identify(
-        self,
-        engine: str,
-        application: Application,
-        partitions: int | None,
-        *,
-        recording: bool = False,
+        self, engine: str, application: Application, partitions: int | None, *, default: int = 1
     ) -> int:
-        """Return the number of partitions of a checkpoint, or recording, that is not new.
+        """Return the number of partitions of the checkpoint; nothing is written.
+
+        Args:
+            engine: the engine that wants to use it.
+            application: the application that wants to use it.
+            partitions: the number that is asked for; `None`: what it was made with.
+            default: the number of a new one where none is asked for.
 
         Raises:
-            CheckpointError: its identity is damaged, or it belongs to something else.
+            CheckpointError: its identity is damaged or missing, or it belongs to something else.
         """
-        path = self.directory / IDENTITY
-        return identify(path, engine, application, partitions, recording=recording)
+        if self.is_new:
+            stamp = born(self._draw)
+            self._identity = identity_of(engine, application, partitions or default, stamp)
+        else:
+            path = self.directory / IDENTITY
+            self._identity = identify(path, engine, application, partitions)
+        return self._identity.partitions
 
-    def write_identity(
-        self, engine: str, application: Application, partitions: int, *, recording: bool = False
-    ) -> None:
-        """Write the identity of a new checkpoint, or recording.
+    def refuse_other(self, part: Path, stamp: Stamp) -> None:
+        """Refuse a part that does not belong to this checkpoint (recover-3).
+
+        Raises:
+            CheckpointError: it does not.
+        """
+        self._identity.refuse_other(part, stamp)
+        self._found.add(stamp.run)
+
+    def begin_run(self) -> Stamp:
+        """Write down that a run begins, after all parts were looked at; return its stamp.
 
         Raises:
             CheckpointError: it cannot be written.
         """
-        path = self.directory / IDENTITY
-        write_identity(path, engine, application, partitions, recording=recording)
+        stamp = self._identity.stamp.next_run(self._draw)
+        runs = sorted({*self._found, stamp.run})
+        self._identity = replace(self._identity, stamp=stamp, runs=runs)
+        write_identity(self.directory / IDENTITY, self._identity)
+        return stamp
+
+    def all_stamped(self) -> None:
+        """Write down that all parts carry the stamp that `begin_run` has returned.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        self._identity = replace(self._identity, runs=[self._identity.stamp.run])
+        write_identity(self.directory / IDENTITY, self._identity)
 
     def half_deleted(self, why: str, missing: Path) -> CheckpointError:
         """Return the error for a checkpoint of which a part is missing."""
@@ -162,13 +219,6 @@ class CheckpointDirectory:
                 with contextlib.suppress(OSError):
                     found += (Path(folder) / name).stat().st_size
         return found
-
-    def _count(self) -> None:
-        """Count the runs, in the lock file; for figures only, so it need not survive everything."""
-        text = os.pread(self.lock, _LONGEST_COUNT, 0)
-        self.restarts = int(text) if text.isdigit() else 0
-        with contextlib.suppress(OSError):  # no room on the disk
-            os.pwrite(self.lock, str(self.restarts + 1).encode(), 0)
 
     def _take_lock(self) -> None:
         began = time.monotonic()
@@ -244,6 +294,9 @@ class Identity:
         application: the application's name.
         topology: `describe_topology` of the application.
         partitions: number of partitions.
+        stamp: of the last run that began on it. Of a recording: of the checkpoint whose input it
+            keeps.
+        runs: what those runs drew whose stamps its parts may carry; empty: any run of it.
         recording: it is a recorded run, without state (`wallaroo.transport.recording`).
     """
 
@@ -251,12 +304,45 @@ class Identity:
     application: str
     topology: list[str]
     partitions: int
+    stamp: Stamp
+    runs: Collection[str] = ()
     recording: bool = False
 
     @property
     def coded(self) -> bool:
         """Whether the application's own codec stores the states (key-5)."""
         return _OWN_CODEC in self.topology
+
+    def refuse_other(self, part: Path, stamp: Stamp) -> None:
+        """Refuse a part of another checkpoint, or of a copy that went on apart (recover-3).
+
+        Raises:
+            CheckpointError: it is one.
+        """
+        if stamp.checkpoint != self.stamp.checkpoint:
+            where = "another checkpoint"
+        elif self.runs and stamp.run not in self.runs:
+            where = "a copy that is older or went on apart"
+        else:
+            return
+        raise CheckpointError(
+            f"{part} is from {where}: it was written by {stamp}, and {IDENTITY} by {self.stamp}. "
+            "Nothing was changed. Put back the part that belongs here, or restore the whole "
+            "checkpoint from one copy"
+        )
+
+
+def identity_of(
+    engine: str,
+    application: Application,
+    partitions: int,
+    stamp: Stamp,
+    *,
+    recording: bool = False,
+) -> Identity:
+    """Return the identity of a new checkpoint, or recording, of an application."""
+    topology = describe_topology(application)
+    return Identity(engine, application.name, topology, partitions, stamp, recording=recording)
 
 
 def read_identity(path: Path) -> Identity:
@@ -266,8 +352,49 @@ def read_identity(path: Path) -> Identity:
         CheckpointError: it is damaged, or of another version.
         FileNotFoundError: it does not exist.
     """
-    found = _read(path)
-    return Identity(**{name: found[name] for name in _TYPES}, recording=_recording(found))
+    try:
+        form = json.loads(read_regular(path))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, "it is not JSON") from error
+    if not isinstance(form, dict) or type(form.get("format")) is not int:
+        raise damaged(path, "it does not say its format")
+    if form["format"] != _FORMAT:
+        raise CheckpointError(
+            f"the checkpoint {path.parent} belongs to another version: its format is "
+            f"{form['format']}, ours {_FORMAT}. Take another directory, or run that version"
+        )
+    if form.pop("checksum", None) != _checksum(form):
+        raise damaged(path, "its checksum does not fit what it says")
+    if any(type(form.get(name)) is not kind for name, kind in _TYPES.items()):
+        raise damaged(path, f"it does not say {', '.join(_TYPES)}")
+    texts = [*form["topology"], *form["runs"]]
+    if form["partitions"] < 1 or any(type(text) is not str for text in texts):
+        raise damaged(path, "it says what no run has written")
+    try:
+        form["stamp"] = from_json(form["stamp"])
+    except ValueError as error:
+        raise damaged(path, str(error)) from error
+    return Identity(**{name: form[name] for name in _TYPES})
+
+
+def refuse_others(directory: Path, identity: Identity, parts: Iterable[tuple[Path, Stamp]]) -> None:
+    """Refuse parts of another checkpoint, or of a copy that went on apart (recover-3).
+
+    Args:
+        directory: the checkpoint, or a recording; a run may be writing its stamp just now.
+        identity: what its identity was before the parts were read.
+        parts: files, and whose they say they are.
+
+    Raises:
+        CheckpointError: one does not belong.
+    """
+    now = read_identity(directory / IDENTITY)
+    for part, stamp in parts:
+        replace(now, runs={*identity.runs, *now.runs}).refuse_other(part, stamp)
 
 
 def identify(
@@ -277,8 +404,8 @@ def identify(
     partitions: int | None,
     *,
     recording: bool = False,
-) -> int:
-    """Return the number of partitions of a checkpoint, or a recording, that has an identity.
+) -> Identity:
+    """Return the identity of a checkpoint, or a recording, that belongs to an application.
 
     Args:
         path: the identity's file.
@@ -291,48 +418,38 @@ def identify(
         CheckpointError: it is damaged, or belongs to something else.
         FileNotFoundError: there is no identity yet.
     """
-    theirs = _read(path)
-    if _recording(theirs) is not recording:
+    theirs = read_identity(path)
+    if theirs.recording is not recording:
         is_one = "a recording, which --record made, not a checkpoint"
         raise CheckpointError(
             f"{path.parent} holds {'a checkpoint, not a recording' if recording else is_one}. "
             "Take another directory"
         )
-    ours = {
-        "engine": engine,
-        "application": application.name,
-        "topology": describe_topology(application),
-        "partitions": theirs["partitions"] if partitions is None else partitions,
-    }
+    ours = replace(
+        theirs,
+        engine=engine,
+        application=application.name,
+        topology=describe_topology(application),
+        partitions=theirs.partitions if partitions is None else partitions,
+    )
     for what, difference in _differences(theirs, ours):
         raise CheckpointError(
             f"the checkpoint {path.parent} belongs to another {what}: {difference}. "
             "Take another directory, or run what it belongs to"
         )
-    found: int = theirs["partitions"]
-    return found
+    return theirs
 
 
-def write_identity(
-    path: Path, engine: str, application: Application, partitions: int, *, recording: bool = False
-) -> None:
-    """Write the identity of a new checkpoint, or recording.
+def write_identity(path: Path, identity: Identity) -> None:
+    """Write the identity of a checkpoint, or a recording.
 
     Raises:
         CheckpointError: it cannot be written.
     """
-    identity: dict[str, Any] = {
-        "format": _FORMAT,
-        "engine": engine,
-        "application": application.name,
-        "topology": describe_topology(application),
-        "partitions": partitions,
-    }
-    if recording:
-        identity["recording"] = True
-    identity["checksum"] = _checksum(identity)
+    form: dict[str, Any] = {"format": _FORMAT, **asdict(identity)}
+    form["checksum"] = _checksum(form)
     try:
-        write_durably(path, json.dumps(identity, indent=1).encode())
+        write_durably(path, json.dumps(form, indent=1).encode())
     except OSError as error:
         raise CheckpointError(
             f"the checkpoint {path.parent} cannot be written: {error.strerror}"
@@ -362,43 +479,6 @@ def describe_topology(application: Application) -> list[str]:
     return lines
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Return the identity in a file, after checking its types.
-
-    Raises:
-        CheckpointError: it is damaged, or of another version.
-        FileNotFoundError: it does not exist.
-    """
-    if path.exists() and not path.is_file():  # to open a FIFO would wait for ever
-        raise damaged(path, "it is not a regular file")
-    try:
-        identity = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, "it is not JSON") from error
-    if not isinstance(identity, dict) or type(identity.get("format")) is not int:
-        raise damaged(path, "it does not say its format")
-    if identity["format"] != _FORMAT:
-        raise CheckpointError(
-            f"the checkpoint {path.parent} belongs to another version: its format is "
-            f"{identity['format']}, ours {_FORMAT}. Take another directory, or run that version"
-        )
-    if identity.pop("checksum", None) != _checksum(identity):
-        raise damaged(path, "its checksum does not fit what it says")
-    if any(type(identity.get(name)) is not kind for name, kind in _TYPES.items()):
-        raise damaged(path, f"it does not say {', '.join(_TYPES)}")
-    if identity["partitions"] < 1 or any(type(one) is not str for one in identity["topology"]):
-        raise damaged(path, "it says what no run has written")
-    return identity
-
-
-def _recording(identity: dict[str, Any]) -> bool:
-    return identity.get("recording") is True
-
-
 def _checksum(identity: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
@@ -410,16 +490,16 @@ def damaged(path: Path, why: str) -> CheckpointError:
     )
 
 
-def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if theirs["engine"] != ours["engine"]:
-        yield "engine", f"{theirs['engine']}, not {ours['engine']}"
-    if theirs["application"] != ours["application"]:
-        yield "application", f"{theirs['application']!r}, not {ours['application']!r}"
-    if theirs["topology"] != ours["topology"]:
-        gone = [line for line in theirs["topology"] if line not in ours["topology"]]
-        new = [line for line in ours["topology"] if line not in theirs["topology"]]
+def _differences(theirs: Identity, ours: Identity) -> Iterator[tuple[str, str]]:
+    if theirs.engine != ours.engine:
+        yield "engine", f"{theirs.engine}, not {ours.engine}"
+    if theirs.application != ours.application:
+        yield "application", f"{theirs.application!r}, not {ours.application!r}"
+    if theirs.topology != ours.topology:
+        gone = [line for line in theirs.topology if line not in ours.topology]
+        new = [line for line in ours.topology if line not in theirs.topology]
         parts = [f"it has {gone[0]}"] if gone else []
         parts += [f"this one has {new[0]}"] if new else []
         yield "topology", "; ".join(parts) or "its steps stand in another order"
-    if theirs["partitions"] != ours["partitions"]:
-        yield "number of partitions", f"{theirs['partitions']}, not {ours['partitions']}"
+    if theirs.partitions != ours.partitions:
+        yield "number of partitions", f"{theirs.partitions}, not {ours.partitions}"

@@ -21,6 +21,7 @@ batches of records, and drops those it has committed::
   `first_sequence` may stay below what was dropped; such records can be read until they are deleted.
 - The bound is soft: `append` never refuses what was already received. The caller looks at `full`
   after each append and stops reading, so the log exceeds its bound by what was read before that.
+- Each run begins a file of its own, which carries its stamp (`wallaroo.transport.stamps`).
 - After kill -9 every record that was synced is there. A half-written block at the end is
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
   a bad block at the end with a whole block after it (`wallaroo.transport.log_file`).
@@ -43,14 +44,16 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wallaroo.records import Record
 from wallaroo.transport.log_directory import (
+    Admit,
     InputLogError,
     SecondNames,
-    create,
+    admit_any,
+    create_behind,
     give_up_reserve,
     keep_reserve,
     locked,
@@ -117,7 +120,7 @@ class InputLog:
         *,
         file_bytes: int | None = None,
         recording: Path | None = None,
-        check: Callable[[int, int], None] = lambda first, following: None,
+        admit: Admit = admit_any,
     ) -> InputLog:
         """Open the log in the directory `path`, create it if it is missing, and repair its end.
 
@@ -127,8 +130,8 @@ class InputLog:
             file_bytes: size of a file; by default an eighth of `max_bytes`.
             recording: a directory on the same file system in which all files stay; it may be
                 `path`.
-            check: is given the sequence of the first record and that behind the last one. What it
-                raises refuses the log before anything on disk is changed.
+            admit: is given what the log holds, and returns the stamp of this run. What it raises
+                refuses the log before anything on disk is changed.
 
         Raises:
             InputLogError: the directory cannot be used, others can write into it, another process
@@ -142,7 +145,7 @@ class InputLog:
                 f"the input log {directory} cannot be opened: {error.strerror}"
             ) from error
         try:
-            files = recover(directory, check)
+            files = recover(directory, admit)
             names = None if recording is None else SecondNames(recording, directory, files)
             keep_reserve(directory)
             size = file_bytes or max_bytes // FILES
@@ -411,7 +414,7 @@ class InputLog:
         except OSError as error:
             raise self._not_synced(error) from error
         try:
-            fresh = create(self.path, file.next, file.latest_at)
+            fresh = create_behind(file, file.head.stamp)
             if self._names is not None:
                 self._names.add(fresh)
         except OSError as error:

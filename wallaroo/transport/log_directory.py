@@ -17,10 +17,11 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.log_file import LogFile, block_after_bad_one
-from wallaroo.transport.log_format import START, DamagedBlockError, file_header
+from wallaroo.transport.log_format import START, DamagedBlockError, FileHead
 from wallaroo.transport.private import (
     make_private,
     open_to_others,
@@ -28,6 +29,7 @@ from wallaroo.transport.private import (
     sync_directory,
     write_whole,
 )
+from wallaroo.transport.stamps import UNSTAMPED, Stamp
 
 _SUFFIX = ".log"
 _RESERVE = "reserve"
@@ -63,17 +65,48 @@ def locked(directory: Path) -> int:
     return fd
 
 
-def create(directory: Path, first: int, at: int) -> LogFile:
-    """Make an empty file whose contents survive a power failure; its name does not yet.
+class LogEnds(NamedTuple):
+    """Where an input log begins and ends.
 
     Args:
-        directory: the log's.
-        first: sequence of the file's first record.
-        at: arrival time of the last record before it.
+        first: sequence of its first record.
+        following: sequence behind its last one.
+        last: its last file; `None`: it has none.
+        stamp: the stamp of that file; those before it belong to it.
     """
-    path = directory / f"{first:020d}{_SUFFIX}"
-    write_whole(path, file_header(first, at))
-    return LogFile(path, first, at)
+
+    first: int = 0
+    following: int = 0
+    last: Path | None = None
+    stamp: Stamp = UNSTAMPED
+
+    def stamps(self) -> list[tuple[Path, Stamp]]:
+        """Return the file that says whose the log is, and what it says."""
+        return [] if self.last is None else [(self.last, self.stamp)]
+
+
+Admit: TypeAlias = Callable[[LogEnds], Stamp]
+"""Refuses an input log, or returns the stamp of the run that goes on with it."""
+
+
+def admit_any(_ends: LogEnds) -> Stamp:
+    """Take any log, as one that belongs to no checkpoint."""
+    return UNSTAMPED
+
+
+def create(directory: Path, head: FileHead) -> LogFile:
+    """Make an empty file whose contents survive a power failure; its name does not yet."""
+    path = directory / f"{head.first:020d}{_SUFFIX}"
+    write_whole(path, head.to_bytes())
+    return LogFile(path, head)
+
+
+def create_behind(last: LogFile, stamp: Stamp) -> LogFile:
+    """Make an empty file behind another one, as `create`; an empty one it replaces."""
+    head = FileHead(last.next, last.latest_at, stamp, last.head.stamp.run)
+    if last.empty:
+        head = last.head._replace(stamp=stamp)
+    return create(last.path.parent, head)
 
 
 def keep_reserve(directory: Path) -> None:
@@ -96,29 +129,38 @@ def give_up_reserve(directory: Path) -> None:
         (directory / _RESERVE).unlink(missing_ok=True)
 
 
-def recover(directory: Path, check: Callable[[int, int], None]) -> list[LogFile]:
-    """Return the files on disk, at least one, after dropping a torn end.
+def recover(directory: Path, admit: Admit) -> list[LogFile]:
+    """Return the files on disk, after dropping a torn end and beginning a file of this run.
 
     Args:
         directory: the log's.
-        check: is given the sequence of the first record and that behind the last one. What it
-            raises refuses the log as it is: nothing on disk has been changed.
+        admit: what it raises refuses the log as it is: nothing on disk has been changed.
 
     Raises:
         InputLogError: something is damaged or missing.
     """
     files, torn = read(directory)
-    check(files[0].first if files else 0, files[-1].next if files else 0)
+    stamp = admit(ends(files))
     for partial in directory.glob("*.new"):
         partial.unlink()
     if torn is not None:
         _drop_torn_end(files[-1], torn)
-    if files:
-        _write_again(files[-1].path)
+    if not files:
+        files = [create(directory, FileHead(0, stamp=stamp))]
     else:
-        files.append(create(directory, 0, 0))
+        last = files[-1]
+        _write_again(last.path)
+        files[len(files) - last.empty :] = [create_behind(last, stamp)]
     sync_directory(directory)  # a process that was killed may not have done it
     return files
+
+
+def ends(files: Sequence[LogFile]) -> LogEnds:
+    """Return where the log of these files begins and ends."""
+    if not files:
+        return LogEnds()
+    last = files[-1]
+    return LogEnds(files[0].first, last.next, last.path, last.head.stamp)
 
 
 def read(directory: Path) -> tuple[list[LogFile], DamagedBlockError | None]:
@@ -131,33 +173,58 @@ def read(directory: Path) -> tuple[list[LogFile], DamagedBlockError | None]:
     """
     paths = sorted(directory.glob(f"*{_SUFFIX}"))
     files: list[LogFile] = []
-    torn = None
+    bad: DamagedBlockError | None = None
     for path in paths:
         if not path.stem.isdecimal():
             raise InputLogError(f"{path} is not a file of an input log; move it elsewhere")
         if not path.is_file():  # to open a FIFO would wait for ever
             raise InputLogError(f"{path} is not a regular file. Restore it from a copy")
-        file = LogFile(path, int(path.stem))
-        if files and file.first != files[-1].next:
-            raise InputLogError(
-                f"the input log {directory} is damaged: records {files[-1].next} to "
-                f"{file.first} are missing before {path.name}"
-            )
+        file = LogFile(path, FileHead(int(path.stem)))
+        before, bad = bad, None
         try:
             file.scan()
         except DamagedBlockError as error:
-            if path is not paths[-1] or not error.offset:
-                raise InputLogError(
-                    f"the input log's file {path} is damaged: {error}. Restore it from a copy"
-                ) from error
-            torn = _torn(file, error)
-        if files and file.before != files[-1].latest_at:
-            raise InputLogError(
-                f"the input log {directory} is damaged: {path.name} begins at the time "
-                f"{file.before}, and the file before it ends at {files[-1].latest_at}"
-            )
+            if not error.offset:
+                raise _damaged(path, error) from error
+            bad = error
+        if files:
+            _refuse_gap(files[-1], before, file)
         files.append(file)
-    return files, torn
+    return files, None if bad is None else _torn(files[-1], bad)
+
+
+def _damaged(path: Path, error: DamagedBlockError) -> InputLogError:
+    return InputLogError(f"the input log's file {path} is damaged: {error}. Restore it from a copy")
+
+
+def _refuse_gap(before: LogFile, bad: DamagedBlockError | None, file: LogFile) -> None:
+    """Refuse a file that does not go on where the file before it ends.
+
+    That one may have a bad end, `bad`: a run has dropped it, and a power failure brought it back.
+
+    Raises:
+        InputLogError: it does not.
+    """
+    directory, stamp = file.path.parent, before.head.stamp
+    if (file.head.stamp.checkpoint, file.head.run_before) != (stamp.checkpoint, stamp.run):
+        raise InputLogError(
+            f"the input log {directory} is mixed: {file.path.name}, which {file.head.stamp} wrote, "
+            f"does not go on behind {before.path.name}, which {stamp} wrote: one of them is from "
+            "elsewhere, or from a copy that went on apart. Restore the whole checkpoint from one "
+            "copy"
+        )
+    if file.first != before.next:
+        if bad is not None:
+            raise _damaged(before.path, bad) from bad
+        raise InputLogError(
+            f"the input log {directory} is damaged: records {before.next} to {file.first} are "
+            f"missing before {file.path.name}"
+        )
+    if file.head.at != before.latest_at:
+        raise InputLogError(
+            f"the input log {directory} is damaged: {file.path.name} begins at the time "
+            f"{file.head.at}, and the file before it ends at {before.latest_at}"
+        )
 
 
 def _write_again(path: Path) -> None:
@@ -272,7 +339,11 @@ class SecondNames:
                     f"{target} is not the file {file.path}: {self._directory} holds the records "
                     "of another run. Take another directory"
                 )
-            target.unlink()  # a crash left it unfinished
+            # A crash left it without records; there must be a file of that name at any time.
+            partial = target.with_suffix(".new")
+            partial.unlink(missing_ok=True)
+            os.link(file.path, partial)
+            partial.rename(target)
         if not target.exists():
             os.link(file.path, target)
 

@@ -24,14 +24,15 @@ from wallaroo.transport.log_format import (
     START,
     Block,
     DamagedBlockError,
+    FileHead,
     Head,
     Run,
     block_at,
     decode_block,
     is_whole,
     read_block,
+    read_file_head,
     read_head,
-    read_header,
     read_lengths,
 )
 
@@ -43,23 +44,23 @@ class LogFile:
 
     Args:
         path: the file.
-        first: sequence of its first record.
-        at: arrival time of the last record before it.
+        head: what stands at its beginning; `scan` reads all of it but the sequence.
 
     Attributes:
+        head: what stands at its beginning.
+        first: sequence of its first record.
         next: sequence after its last record.
-        before: arrival time of the last record before the file.
         latest_at: arrival time of the last record in it or before it.
         size: bytes of the file.
     """
 
-    def __init__(self, path: Path, first: int, at: int = 0) -> None:
+    def __init__(self, path: Path, head: FileHead) -> None:
         self.path = path
-        self.first = first
-        self.next = first
-        self.before = self.latest_at = at
+        self.head = head
+        self.first = self.next = head.first
+        self.latest_at = head.at
         self.size = START
-        self._index: list[tuple[int, int]] = [(first, START)]
+        self._index: list[tuple[int, int]] = [(self.first, START)]
 
     @property
     def empty(self) -> bool:
@@ -83,7 +84,8 @@ class LogFile:
         file_size = self.path.stat().st_size
         self.next = self.first
         with self.path.open("rb") as file:
-            self.before = self.latest_at = read_header(file.read(START), self.first)
+            self.head = read_file_head(file.read(START), self.first)
+            self.latest_at = self.head.at
             self.size = START
             self._index = [(self.first, self.size)]
             while self.size < file_size:

@@ -4,6 +4,7 @@ The header::
 
     21 bytes magic · u32 CRC-32 of what follows
     u64 sequence of the file's first record · u64 arrival time of the last record before it
+    32 bytes stamp: whose the file is · 8 bytes what the run drew that wrote the file before it
 
 A block holds records of one kind, one source and one arrival time, which one append wrote::
 
@@ -35,10 +36,11 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeAlias
 
 from wallaroo.records import End, Frame, Record, Tick, Value
+from wallaroo.transport.stamps import STAMP_BYTES, UNSTAMPED, Stamp, from_bytes
 
 _MAGIC = b"wallaroo input log 1\n"
 _CHECKSUM = struct.Struct(">I")
-_FIRST_AND_TIME = struct.Struct(">QQ")
+_FILE_HEAD = struct.Struct(f">QQ{STAMP_BYTES}s8s")
 _OUTER = struct.Struct(">II")
 _HEAD = struct.Struct(">QIHBQ")
 _HEAD_BYTES = _OUTER.size + _HEAD.size
@@ -47,7 +49,7 @@ _RAISED, _ENDS_RUN = 1, 2
 _LONGEST_NAME = 1_000  # characters of an exception's class name that are kept
 _LONGEST_ERROR = 4_000  # of its text; `describe_error` keeps fewer
 
-START = len(_MAGIC) + _CHECKSUM.size + _FIRST_AND_TIME.size
+START = len(_MAGIC) + _CHECKSUM.size + _FILE_HEAD.size
 """Bytes of a file before its first block."""
 SEQUENCE_AT = _OUTER.size
 """The offset in a block of its first record's sequence."""
@@ -122,19 +124,30 @@ class Run(NamedTuple):
 # -- the header ------------------------------------------------------------------------------------
 
 
-def file_header(first: int, at: int) -> bytes:
-    """Return the beginning of a file.
+class FileHead(NamedTuple):
+    """What stands at the beginning of a file.
 
     Args:
         first: sequence of its first record.
         at: arrival time of the last record before it.
+        stamp: whose the file is.
+        run_before: what the run drew that wrote the file before it (`Stamp.run`).
     """
-    body = _FIRST_AND_TIME.pack(first, at)
-    return _MAGIC + _CHECKSUM.pack(zlib.crc32(body)) + body
+
+    first: int
+    at: int = 0
+    stamp: Stamp = UNSTAMPED
+    run_before: str = UNSTAMPED.run
+
+    def to_bytes(self) -> bytes:
+        """Return the beginning of a file."""
+        run_before = bytes.fromhex(self.run_before)
+        body = _FILE_HEAD.pack(self.first, self.at, self.stamp.to_bytes(), run_before)
+        return _MAGIC + _CHECKSUM.pack(zlib.crc32(body)) + body
 
 
-def read_header(data: bytes, first: int) -> int:
-    """Return the arrival time of the last record before a file.
+def read_file_head(data: bytes, first: int) -> FileHead:
+    """Return what stands at the beginning of a file.
 
     Args:
         data: `START` bytes from the file's beginning, or the whole file.
@@ -144,9 +157,10 @@ def read_header(data: bytes, first: int) -> int:
         DamagedBlockError: this is not the beginning of such a file.
     """
     if len(data) >= START:
-        at: int = _FIRST_AND_TIME.unpack_from(data, START - _FIRST_AND_TIME.size)[1]
-        if data[:START] == file_header(first, at):
-            return at
+        _, at, stamp, run_before = _FILE_HEAD.unpack_from(data, START - _FILE_HEAD.size)
+        head = FileHead(first, at, from_bytes(stamp), run_before.hex())
+        if data[:START] == head.to_bytes():
+            return head
     raise DamagedBlockError(0, "no header of an input log")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import stat
 from pathlib import Path
 
 _DIRECTORY = 0o700
@@ -30,6 +31,27 @@ def make_private(directory: Path) -> None:
 def opener(path: str, flags: int) -> int:
     """Open a file so that, if it is new, only its owner can use it; for ``open(opener=…)``."""
     return os.open(path, flags, _FILE)
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the bytes of a file.
+
+    Raises:
+        OSError: it cannot be read, or is a folder, a FIFO or a device, from which to read could
+            wait for ever.
+    """
+    refuse_irregular(path)
+    return path.read_bytes()
+
+
+def refuse_irregular(path: Path) -> None:
+    """Refuse what is not a regular file.
+
+    Raises:
+        OSError: it is a folder, a FIFO or a device, or is not there.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def write_whole(path: Path, data: bytes) -> None:

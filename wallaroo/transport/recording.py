@@ -19,14 +19,20 @@ from wallaroo.transport.checkpoint import (
     INPUT,
     CheckpointDirectory,
     CheckpointError,
+    Identity,
+    identify,
+    identity_of,
     read_identity,
     refuse_file,
+    refuse_others,
     trust,
+    write_identity,
 )
 from wallaroo.transport.input_log import InputLogError
-from wallaroo.transport.log_directory import read
+from wallaroo.transport.log_directory import ends, read
 from wallaroo.transport.log_format import DamagedBlockError, Run
 from wallaroo.transport.private import make_private
+from wallaroo.transport.stamps import UNSTAMPED, Stamp
 
 
 class Recording:
@@ -39,6 +45,7 @@ class Recording:
         partitions: number of partitions.
         checkpoint: the directory of the run's checkpoint, with which a recording goes on; `None`:
             there is none, so a recording that has records is refused.
+        stamp: a stamp of what is recorded: the recording is for this input alone.
 
     Raises:
         CheckpointError: it cannot be written, others can write it, it is in use or damaged, or
@@ -54,6 +61,7 @@ class Recording:
         partitions: int,
         *,
         checkpoint: Path | None,
+        stamp: Stamp = UNSTAMPED,
     ) -> None:
         if checkpoint is not None and directory.absolute() == checkpoint.absolute():
             raise UsageError(
@@ -64,7 +72,8 @@ class Recording:
             self._directory = CheckpointDirectory(directory, engine)
             try:
                 make_private(self.input_log)
-                self._identify(engine, application, partitions, goes_on=checkpoint is not None)
+                identity = identity_of(engine, application, partitions, stamp, recording=True)
+                self._identify(application, identity, goes_on=checkpoint is not None)
             except BaseException:
                 self.close()
                 raise
@@ -82,21 +91,19 @@ class Recording:
         """Give up the lock."""
         self._directory.close()
 
-    def _identify(
-        self, engine: str, application: Application, partitions: int, *, goes_on: bool
-    ) -> None:
-        directory = self._directory
-        if not directory.is_new:
-            directory.identify(engine, application, partitions, recording=True)
-        if not goes_on:
-            files, _ = read(self.input_log)
-            if files and files[-1].next:
-                raise CheckpointError(
-                    f"{directory.directory} holds a recording already. Take another directory for "
-                    "this run"
-                )
-        if directory.is_new:
-            directory.write_identity(engine, application, partitions, recording=True)
+    def _identify(self, application: Application, ours: Identity, *, goes_on: bool) -> None:
+        path = self._directory.directory / IDENTITY
+        theirs = None
+        if not self._directory.is_new:
+            theirs = identify(path, ours.engine, application, ours.partitions, recording=True)
+        if theirs is not None and theirs.stamp.checkpoint == ours.stamp.checkpoint and goes_on:
+            return
+        files, _ = read(self.input_log)
+        if ends(files).following:
+            raise CheckpointError(
+                f"{path.parent} holds the recording of another run. Take another directory"
+            )
+        write_identity(path, ours)
 
 
 class RecordedLog:
@@ -122,6 +129,8 @@ class RecordedLog:
             self.identity = read_identity(directory / IDENTITY)
             trust(directory / INPUT)
             self._files, torn = read(directory / INPUT)
+            log = ends(self._files)
+            refuse_others(directory, self.identity, log.stamps())
         except FileNotFoundError as error:
             raise UsageError(
                 f"{directory} holds neither a recording nor a checkpoint: there is no "
@@ -137,7 +146,7 @@ class RecordedLog:
                 "deleted when a checkpoint had their effect. Record a run from its beginning with: "
                 "wallaroo run … --record DIR"
             )
-        self.following = self._files[-1].next
+        self.following = log.following
         self.torn = None if torn is None else f"{self._files[-1].path}: {torn}"
 
     def runs(self, until: int) -> Iterator[Run]:

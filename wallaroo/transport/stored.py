@@ -30,9 +30,10 @@ from wallaroo.keys import Key
 from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import LOCK, CheckpointDirectory, CheckpointError
 from wallaroo.transport.input_log import InputLogError
-from wallaroo.transport.log_directory import read
+from wallaroo.transport.log_directory import LogEnds, ends, read
 from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.private import make_private, sync_directory
+from wallaroo.transport.stamps import Stamp
 
 _PROTOCOL = 5  # of pickle, as both engines store states
 _MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 20, 16
@@ -58,14 +59,12 @@ class LogPart:
     """The input log of a checkpoint.
 
     Args:
-        first: number of the first record that it holds.
-        following: number after the last.
+        ends: where it begins and ends, and whose it is.
         size: bytes of its files.
         torn: what is wrong at its end, if an append was cut off there; a restart drops it.
     """
 
-    first: int
-    following: int
+    ends: LogEnds
     size: int
     torn: str | None
 
@@ -82,11 +81,9 @@ def look_at_log(directory: Path) -> LogPart:
         raise InputLogError(
             f"the input log {directory} cannot be read: {error.strerror}"
         ) from error
-    if not files:
-        return LogPart(0, 0, 0, None)
     size = sum([file.size for file in files])
     said = None if torn is None else f"{files[-1].path}: {torn}"
-    return LogPart(files[0].first, files[-1].next, size, said)
+    return LogPart(ends(files), size, said)
 
 
 @dataclass(frozen=True)
@@ -112,6 +109,13 @@ class Overview:
 
 class StoredCheckpoint(Protocol):
     """An engine's part of a checkpoint."""
+
+    def stamps(self) -> Iterator[tuple[Path, Stamp]]:
+        """Yield the files that say whose this part is, and what they say (recover-3).
+
+        Raises:
+            WallarooError: one is damaged.
+        """
 
     def position(self) -> int:
         """Return the number of the first record whose effect is not in the state.

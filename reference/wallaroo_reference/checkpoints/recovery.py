@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import pickle
+import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,13 +18,15 @@ from typing import Any, Protocol, TypeAlias
 from wallaroo.overriding import override
 from wallaroo.records import End, Tick, Value
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointDirectory, CheckpointError, damaged
+from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory, CheckpointError, damaged
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
+from wallaroo.transport.stamps import Draw, Stamp, born, random_bytes
 from wallaroo_reference.cells import VISITED, UnpackError
-from wallaroo_reference.checkpoints.head import CellsHead
+from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.machine import Machine
 
@@ -81,6 +84,7 @@ class Recovery(OnDisk):
         log_bytes: see `InputLog`.
         record: directory in which the whole input log is kept; `None`: it is not.
         accept_old_states: take states that the application would build otherwise.
+        draw: where the numbers in stamps come from.
 
     Attributes:
         head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
@@ -102,43 +106,48 @@ class Recovery(OnDisk):
         log_bytes: int,
         record: Path | None = None,
         accept_old_states: bool = False,
+        draw: Draw = random_bytes,
     ) -> None:
         with contextlib.ExitStack() as up:
             try:
-                self._directory = CheckpointDirectory(directory, ENGINE)
+                self._directory = CheckpointDirectory(directory, ENGINE, draw)
                 up.callback(self._directory.close)
-                self.partitions = self._identified(application, partitions)
-                fresh = not (self._directory.own_part / FILE).exists()
-                has_log = any(self._directory.input_log.glob("*.log"))
-                self.head = None
-                if not fresh:
-                    self.store = Store(self._directory.own_part)
-                    up.callback(self.store.close)
-                    self.head = self.store.head()
-                    if not has_log:  # the log was made before the file
-                        # Refused before an empty log is made: a copy restored would mix with it.
-                        raise self._directory.half_deleted(
-                            "it has no input", self._directory.input_log
+                self.partitions = self._directory.identify(ENGINE, application, partitions)
+                self.head = self._checked(application, accept_old_states=accept_old_states)
+
+                def admit(log: LogEnds) -> Stamp:
+                    self._check_input(log)
+                    if record is not None:
+                        made = Recording(
+                            record,
+                            ENGINE,
+                            application,
+                            self.partitions,
+                            checkpoint=directory,
+                            stamp=self._directory.born,
                         )
-                    if not accept_old_states:
-                        self._refuse_old_states(application)
-                kept = None
-                if record is not None:
-                    recording = Recording(
-                        record, ENGINE, application, self.partitions, checkpoint=directory
-                    )
-                    up.callback(recording.close)
-                    kept = recording.input_log
+                        up.callback(made.close)
+                    return self._directory.begin_run()
+
                 self.log = InputLog.open(
                     self._directory.input_log,
                     log_bytes,
-                    recording=kept,
-                    check=self._refuse_all_input if fresh else self._check_input,
+                    recording=None if record is None else record / INPUT,
+                    admit=admit,
                 )
                 up.callback(self.log.close)
-                if fresh:
-                    self.store = Store.create(self._directory.own_part)
-                    up.callback(self.store.close)
+                stamp = self._directory.born
+                if self._is_fresh:
+                    self.store = Store.create(self._directory.own_part, stamp)
+                else:
+                    self.store = Store(self._directory.own_part)
+                    self.store.write_stamp(stamp)
+                up.callback(self.store.close)
+                self._directory.all_stamped()
+            except sqlite3.Error as error:
+                raise CheckpointError(
+                    f"the checkpoint {directory} cannot be written: {error}"
+                ) from error
             except OSError as error:
                 raise CheckpointError(
                     f"the checkpoint {directory} cannot be written: {error.strerror}"
@@ -222,43 +231,52 @@ class Recovery(OnDisk):
             generator.value()
         return known
 
-    def _identified(self, application: Application, partitions: int | None) -> int:
-        directory = self._directory
-        if directory.is_new:
-            directory.write_identity(ENGINE, application, partitions or 1)
-            return partitions or 1
-        return directory.identify(ENGINE, application, partitions)
+    @property
+    def _is_fresh(self) -> bool:
+        """Whether the file with the state is not there yet."""
+        return not (self._directory.own_part / FILE).exists()
 
-    def _refuse_all_input(self, first: int, following: int) -> None:
-        """Refuse an input log with records: the state that belongs to them is gone."""
-        if following:
+    def _checked(self, application: Application, *, accept_old_states: bool) -> Head | None:
+        """Return what the checkpoint says, after looking at its state; nothing is changed."""
+        if self._is_fresh:
+            return None
+        with contextlib.closing(Store(self._directory.own_part, alone=True)) as store:
+            self._directory.refuse_other(store.path, store.stamp())
+            head = store.head()
+            if not any(self._directory.input_log.glob("*.log")):  # it was made before the file
+                # Refused before an empty log is made: a copy restored would mix with it.
+                raise self._directory.half_deleted("it has no input", self._directory.input_log)
+            if head is not None and not accept_old_states:
+                self._refuse_old_states(application, store, head)
+            return head
+
+    def _check_input(self, log: LogEnds) -> None:
+        """Refuse an input log that is older or newer than the state, or another one's."""
+        for file, stamp in log.stamps():
+            self._directory.refuse_other(file, stamp)
+        if self._is_fresh and log.following:
             raise self._directory.half_deleted(
                 f"its input has records, and {FILE} is missing", self._directory.own_part
             )
-
-    def _check_input(self, first: int, following: int) -> None:
-        """Refuse an input log that is older or newer than the state, or another one's."""
-        if first > self.position:
+        if log.first > self.position:
             raise self._directory.half_deleted(
-                f"its input begins at record {first}, and its state knows those before "
+                f"its input begins at record {log.first}, and its state knows those before "
                 f"{self.position} only",
                 self._directory.own_part,
             )
-        if following < self.position:
+        if log.following < self.position:
             raise self._directory.half_deleted(
-                f"its input ends before record {following}, and its state knows those before "
+                f"its input ends before record {log.following}, and its state knows those before "
                 f"{self.position}",
                 self._directory.input_log,
             )
 
-    def _refuse_old_states(self, application: Application) -> None:
+    def _refuse_old_states(self, application: Application, store: Store, head: Head) -> None:
         """Refuse states, and accumulators, that this application would build otherwise."""
-        head, fresh = self.head, FreshStates(application)
-        if head is None:
-            return
+        fresh = FreshStates(application)
         samples: dict[int, bytes] = {}
         there = {place for place, cells in enumerate(head.cells) if cells.count}
-        with contextlib.closing(self.store.cells(head)) as blobs:
+        with contextlib.closing(store.cells(head)) as blobs:
             for place, cells in blobs:
                 value = next((value for _, value in cells if value is not None), None)
                 if value is not None:
@@ -307,10 +325,19 @@ class RecordedRun(OnDisk):
     def __init__(
         self, directory: Path, application: Application, *, partitions: int, file_bytes: int
     ) -> None:
-        self._recording = Recording(directory, ENGINE, application, partitions, checkpoint=None)
+        stamp = born(random_bytes).next_run(random_bytes)
+        self._recording = Recording(
+            directory, ENGINE, application, partitions, checkpoint=None, stamp=stamp
+        )
         place = self._recording.input_log
         try:
-            self.log = InputLog.open(place, sys.maxsize, file_bytes=file_bytes, recording=place)
+            self.log = InputLog.open(
+                place,
+                sys.maxsize,
+                file_bytes=file_bytes,
+                recording=place,
+                admit=lambda log: stamp,
+            )
         except BaseException:
             self._recording.close()
             raise

@@ -12,6 +12,7 @@ log without depending on the journal.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import struct
@@ -21,7 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from wallaroo.transport.checkpoint import CheckpointError, damaged
-from wallaroo.transport.private import make_private, opener, sync_directory
+from wallaroo.transport.private import make_private, opener, refuse_irregular, sync_directory
+from wallaroo.transport.stamps import Stamp, from_json
 from wallaroo_reference.checkpoints.blobs import Cell, DamagedBlobError, decode
 from wallaroo_reference.checkpoints.head import (
     DamagedHeadError,
@@ -33,6 +35,7 @@ from wallaroo_reference.checkpoints.head import (
 FILE: Final = "state.db"
 
 _TABLES = (
+    "CREATE TABLE stamp (id INTEGER PRIMARY KEY CHECK (id = 1), checksum INTEGER, data TEXT)",
     "CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 1), checksum INTEGER, data TEXT)",
     "CREATE TABLE blob (number INTEGER PRIMARY KEY, cells INTEGER, checksum INTEGER, data BLOB)",
 )
@@ -46,6 +49,8 @@ class Store:
     Args:
         directory: the engine's own part of a checkpoint; it must exist.
         read_only: only read; a run may be writing.
+        alone: only read, and nobody writes: so no file is made or changed, unless a run was killed
+            while SQLite's journal held something.
 
     Attributes:
         path: the file.
@@ -55,11 +60,17 @@ class Store:
         sqlite3.Error: it cannot be opened.
     """
 
-    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
+    def __init__(self, directory: Path, *, read_only: bool = False, alone: bool = False) -> None:
         self.path = directory / FILE
-        mode = "ro" if read_only else "rw"
-        if read_only and not os.access(directory, os.W_OK) and not _in_journal(self.path):
-            mode += "&immutable=1"  # else SQLite wants a file beside it, and cannot make one
+        mode = "ro" if read_only or alone else "rw"
+        alone = alone or (read_only and not os.access(directory, os.W_OK))
+        if alone and not _in_journal(self.path):
+            mode += "&immutable=1"  # else SQLite makes a file beside it
+        try:
+            for file in directory.glob(f"{FILE}*"):
+                refuse_irregular(file)
+        except OSError as error:
+            raise CheckpointError(f"{error.filename} cannot be read: {error.strerror}") from error
         with self._readable():
             self._database = sqlite3.connect(
                 f"{self.path.resolve().as_uri()}?mode={mode}",
@@ -69,7 +80,7 @@ class Store:
                 timeout=_PATIENCE,
             )
             try:
-                if not read_only:
+                if mode == "rw":
                     _prepare(self._database)
                     sync_directory(directory)  # the file may have got its name just before a kill
             except BaseException:
@@ -77,8 +88,12 @@ class Store:
                 raise
 
     @classmethod
-    def create(cls, directory: Path) -> Store:
+    def create(cls, directory: Path, stamp: Stamp) -> Store:
         """Make the file of a new checkpoint, for its owner alone, and open it.
+
+        Args:
+            directory: the engine's own part of the checkpoint.
+            stamp: whose it is.
 
         Raises:
             CheckpointError: it cannot be made.
@@ -96,12 +111,38 @@ class Store:
                 _prepare(database)
                 for table in _TABLES:
                     database.execute(table)
+                _write_stamp(database, stamp)
             partial.rename(path)
             return cls(directory)
         except (OSError, sqlite3.Error) as error:
             raise CheckpointError(
                 f"the checkpoint's file {path} cannot be made: {error}"
             ) from error
+
+    def stamp(self) -> Stamp:
+        """Return whose the file is.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        with self._readable():
+            rows = self._database.execute("SELECT checksum, data FROM stamp").fetchall()
+        try:
+            ((checksum, text),) = rows
+            if not isinstance(text, str) or zlib.crc32(text.encode()) != checksum:
+                raise ValueError("the checksum of its stamp does not fit")
+            return from_json(json.loads(text))
+        except ValueError as error:
+            raise damaged(self.path, str(error)) from error
+
+    def write_stamp(self, stamp: Stamp) -> None:
+        """Write whose the file is; it is on the disk when this returns.
+
+        Raises:
+            sqlite3.Error: it cannot be written.
+        """
+        _write_stamp(self._database, stamp)
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def head(self) -> Head | None:
         """Return the head; `None`: there was no checkpoint yet.
@@ -227,6 +268,13 @@ def _in_journal(path: Path) -> bool:
 def _prepare(database: sqlite3.Connection) -> None:
     for setting in ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0"):
         database.execute(f"PRAGMA {setting}")
+
+
+def _write_stamp(database: sqlite3.Connection, stamp: Stamp) -> None:
+    text = json.dumps(stamp)
+    database.execute(
+        "INSERT OR REPLACE INTO stamp VALUES (1, ?, ?)", (zlib.crc32(text.encode()), text)
+    )
 
 
 def _checksum(number: Any, cells: Any, data: bytes) -> int:

@@ -14,6 +14,7 @@ from wallaroo.keys import Key, partition_number
 from wallaroo.overriding import override
 from wallaroo.trace import Entity, sorted_entities
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
+from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored import (
     Migration,
     Overview,
@@ -37,6 +38,11 @@ class ReferenceCheckpoint(StoredCheckpoint):
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    @override
+    def stamps(self) -> Iterator[tuple[Path, Stamp]]:
+        with self._open() as store:
+            yield store.path, store.stamp()
 
     @override
     def position(self) -> int:
@@ -95,8 +101,10 @@ class ReferenceCheckpoint(StoredCheckpoint):
             self.verify()
             with self._open() as store:
                 head, found = _read(store)
+                new = Store.create(copy / ENGINE, store.stamp())
             coded = read_identity(self._directory / IDENTITY).coded
-            return _migrate(copy / ENGINE, head, found, partial(migration.new_state, coded=coded))
+            with contextlib.closing(new):
+                return _migrate(new, head, found, partial(migration.new_state, coded=coded))
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Store]:
@@ -124,27 +132,23 @@ def _read(store: Store) -> tuple[Head | None, list[dict[bytes, bytes]]]:
 
 
 def _migrate(
-    directory: Path,
+    store: Store,
     head: Head | None,
     found: list[dict[bytes, bytes]],
     change: Callable[[str, Key, bytes], bytes],
 ) -> int:
     """Write a file with changed states; return how many there are."""
-    store = Store.create(directory)
-    try:
-        if head is None:
-            return 0
-        count = 0
-        for one, cells in zip(head.cells, found, strict=True):
-            if one.kind == "partition":
-                for name, value in cells.items():
-                    state = change(one.name, key_of_name(name), value[VISITED.size :])
-                    cells[name] = value[: VISITED.size] + state
-                    count += 1
-        blobs = [
-            (place, blob) for place, cells in enumerate(found) for blob in divided([*cells.items()])
-        ]
-        store.write(replace(head, first_blob=0, next_blob=len(blobs)), blobs)
-        return count
-    finally:
-        store.close()
+    if head is None:
+        return 0
+    count = 0
+    for one, cells in zip(head.cells, found, strict=True):
+        if one.kind == "partition":
+            for name, value in cells.items():
+                state = change(one.name, key_of_name(name), value[VISITED.size :])
+                cells[name] = value[: VISITED.size] + state
+                count += 1
+    blobs = [
+        (place, blob) for place, cells in enumerate(found) for blob in divided([*cells.items()])
+    ]
+    store.write(replace(head, first_blob=0, next_blob=len(blobs)), blobs)
+    return count

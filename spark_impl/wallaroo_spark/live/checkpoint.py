@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointDirectory, CheckpointError, damaged
+from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.private import make_private
+from wallaroo.transport.stamps import Draw, Stamp, random_bytes
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
-from wallaroo_spark.live.spark_part import clear_unbegun, read_spark_part, settle
+from wallaroo_spark.live.spark_part import (
+    clear_unbegun,
+    read_spark_part,
+    refuse_irregular_files,
+    settle,
+)
+from wallaroo_spark.live.stamped import read_stamped, stamp_again, write_stamped
 
 RESUME = "resume"
 """The file with what a restart has to know."""
+STAMP = "stamp"
+"""The file in Spark's part that says whose it is."""
 ENGINE = "spark"
 
 
@@ -24,6 +35,7 @@ class Checkpoint(CheckpointDirectory):
         partitions: number of partitions; `None`: the number it was made with, or for a new one
             `default_partitions`.
         default_partitions: number of partitions of a new checkpoint.
+        draw: where the numbers in stamps come from.
 
     Attributes:
         partitions: number of partitions.
@@ -41,15 +53,18 @@ class Checkpoint(CheckpointDirectory):
         *,
         partitions: int | None,
         default_partitions: int,
+        draw: Draw = random_bytes,
     ) -> None:
         try:
-            super().__init__(directory, ENGINE)
+            super().__init__(directory, ENGINE, draw)
             self._spark_part = read_spark_part(self.spark)
             self.layout = layout_of(application)
+            self.partitions = self._identified(application, partitions, default_partitions)
+            for part, stamp in stamps_in(directory):
+                self.refuse_other(part, stamp)
             if self.spark.exists() and not any(self.input_log.glob("*.log")):
                 # Refused before an empty log is made: a copy that is restored would mix with it.
                 raise self.half_deleted("it has no input", self.input_log)
-            self.partitions = self._identified(application, partitions, default_partitions)
         except OSError as error:
             self.close()
             raise self._not_written(error) from error
@@ -67,37 +82,37 @@ class Checkpoint(CheckpointDirectory):
         """The file with what a restart has to know."""
         return self.directory / RESUME
 
-    def check_input(self, first: int, following: int) -> None:
+    def check_input(self, log: LogEnds) -> None:
         """Refuse a checkpoint whose input log or Spark's part was deleted, or is another's.
 
         Call it before anything is received: otherwise new frames would get numbers that Spark has
         already processed.
 
-        Args:
-            first: sequence of the input log's first record.
-            following: sequence behind its last record.
-
         Raises:
-            CheckpointError: the input log begins after, or ends before, what Spark has processed.
+            CheckpointError: the input log is another's, or begins after, or ends before, what Spark
+                has processed.
         """
+        for file, stamp in log.stamps():
+            self.refuse_other(file, stamp)
         committed, planned = self._spark_part.committed, self._spark_part.planned
-        if first > committed:
+        if log.first > committed:
             raise self.half_deleted(
-                f"its input begins at frame {first}, but Spark has committed only those before "
+                f"its input begins at frame {log.first}, but Spark has committed only those before "
                 f"{committed}",
                 self.spark,
             )
-        if following < planned:
+        if log.following < planned:
             raise self.half_deleted(
-                f"its input ends before frame {following}, and Spark has been given those before "
-                f"{planned}",
+                f"its input ends before frame {log.following}, and Spark has been given those "
+                f"before {planned}",
                 self.input_log,
             )
 
     def begin(self) -> None:
-        """Make Spark's part. What a run has left that died before its first micro-batch is deleted.
+        """Make Spark's part, and stamp all parts but the log, which is.
 
-        Call it after the log is opened: so where Spark's part is, a log has been.
+        What a run has left that died before its first micro-batch is deleted. Call it after the log
+        is opened: so where Spark's part is, a log has been.
 
         Raises:
             CheckpointError: it cannot be made.
@@ -107,7 +122,11 @@ class Checkpoint(CheckpointDirectory):
                 clear_unbegun(self.spark)
             make_private(self.spark)  # the files that Spark makes in it follow the umask
             settle(self.spark, self.spark)
-            write_layout(self.directory / LAYOUT, self.layout)
+            stamp = self.born
+            write_stamped(self.spark / STAMP, stamp, None)
+            write_layout(self.directory / LAYOUT, self.layout, stamp)
+            stamp_again(self.resume, stamp)
+            self.all_stamped()
         except OSError as error:
             raise self._not_written(error) from error
 
@@ -128,10 +147,7 @@ class Checkpoint(CheckpointDirectory):
     def _identified(
         self, application: Application, partitions: int | None, default_partitions: int
     ) -> int:
-        if self.is_new:
-            self.write_identity(ENGINE, application, partitions or default_partitions)
-            return partitions or default_partitions
-        stored = self.identify(ENGINE, application, partitions)
+        stored = self.identify(ENGINE, application, partitions, default=default_partitions)
         made_with = self._spark_part.partitions
         if made_with not in (None, stored):
             raise damaged(
@@ -139,3 +155,25 @@ class Checkpoint(CheckpointDirectory):
                 f"it says {stored} partitions, and Spark's part has {made_with}",
             )
         return stored
+
+
+def stamps_in(directory: Path) -> Iterator[tuple[Path, Stamp]]:
+    """Yield Spark's part of a checkpoint, and the files beside it, and whose they say they are.
+
+    Raises:
+        CheckpointError: one cannot be read or is damaged. A damaged layout is left out: each run
+            writes it.
+    """
+    part = directory / ENGINE
+    refuse_irregular_files(part)
+    for path in (part / STAMP, directory / LAYOUT, directory / RESUME):
+        try:
+            yield path, read_stamped(path)[0]
+        except FileNotFoundError:
+            if path.parent == part and read_spark_part(part).partitions is not None:
+                raise damaged(path, "it is missing") from None
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            if path.name != LAYOUT:
+                raise damaged(path, str(error)) from error

@@ -7,8 +7,6 @@ looks there whether the application has built its states alike then.
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +15,8 @@ from typing import Any
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.old_states import FreshStates
-from wallaroo.transport.private import write_durably
+from wallaroo.transport.stamps import Stamp
+from wallaroo_spark.live.stamped import read_stamped, write_stamped
 from wallaroo_spark.worker.plan import Member, plan
 
 LAYOUT = "layout.json"
@@ -63,16 +62,13 @@ def layout_of(application: Application) -> Layout:
     )
 
 
-def write_layout(path: Path, layout: Layout) -> None:
-    """Write the file, if it does not say that yet.
+def write_layout(path: Path, layout: Layout, stamp: Stamp) -> None:
+    """Write the file.
 
     Raises:
         OSError: it cannot be written.
     """
-    text = json.dumps(asdict(layout))
-    data = json.dumps({"layout": text, "checksum": zlib.crc32(text.encode())}).encode()
-    if not path.exists() or path.read_bytes() != data:
-        write_durably(path, data)
+    write_stamped(path, stamp, asdict(layout))
 
 
 def read_layout(path: Path) -> Layout:
@@ -82,10 +78,7 @@ def read_layout(path: Path) -> Layout:
         CheckpointError: it is missing or damaged, or cannot be read.
     """
     try:
-        file: dict[str, Any] = json.loads(path.read_bytes())
-        if zlib.crc32(file["layout"].encode()) != file["checksum"]:
-            raise ValueError("its checksum does not fit")
-        layout = json.loads(file["layout"])
+        _, layout = read_stamped(path)
         members = tuple(map(tuple, layout["members"]))
         levels, expire_after = tuple(layout["levels"]), layout["expire_after"]
         numbers = {type(one) for one in (*levels, *expire_after.values())}
@@ -97,7 +90,7 @@ def read_layout(path: Path) -> Layout:
         return Layout(levels, members, expire_after, dict(layout["fresh"]))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{path} is damaged ({error!r:.80}). Run the application on the checkpoint once; each "
             "run writes that file"

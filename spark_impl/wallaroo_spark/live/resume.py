@@ -10,21 +10,19 @@ batch.
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog, Kind, Run
-from wallaroo.transport.private import write_durably
+from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.stamped import read_stamped, write_stamped
 
 _AT_ONCE = 4 << 20  # bytes of the log that are read at once
 
@@ -56,11 +54,13 @@ class ResumeFile:
     Args:
         path: the file.
         last: what it says.
+        stamp: the run's.
     """
 
-    def __init__(self, path: Path, last: Resume) -> None:
+    def __init__(self, path: Path, last: Resume, stamp: Stamp) -> None:
         self.last = last
         self._path = path
+        self._stamp = stamp
 
     def note(self, now: Resume) -> None:
         """Write what a restart must know, if it has changed.
@@ -69,7 +69,7 @@ class ResumeFile:
             CheckpointError: it cannot be written.
         """
         if not self.last.sequence or not now.same(self.last):
-            write_resume(self._path, now)
+            write_resume(self._path, now, self._stamp)
             self.last = now
 
 
@@ -151,34 +151,25 @@ def read_resume(path: Path) -> Resume | None:
         CheckpointError: it is damaged, or cannot be read.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        form: dict[str, Any] = json.loads(text)
+        _, form = read_stamped(path)
         due = form["due"]
         sources = {
             name: LoggedSource(bool(ended), base64.b64decode(last), int(behind))
             for name, (ended, last, behind) in form["sources"].items()
         }
         return Resume(int(form["sequence"]), None if due is None else int(due), sources)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        binascii.Error,
-    ) as error:
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{path} is damaged. Restore the checkpoint from a copy, or begin anew with an empty "
             "directory"
         ) from error
 
 
-def write_resume(path: Path, resume: Resume) -> None:
+def write_resume(path: Path, resume: Resume, stamp: Stamp) -> None:
     """Write the file; it is on disk when this returns.
 
     Raises:
@@ -193,6 +184,6 @@ def write_resume(path: Path, resume: Resume) -> None:
         },
     }
     try:
-        write_durably(path, json.dumps(form).encode())
+        write_stamped(path, stamp, form)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import struct
 import tempfile
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wallaroo.transport.checkpoint import CheckpointError, damaged
-from wallaroo.transport.private import write_durably
+from wallaroo.transport.private import refuse_irregular, write_durably
 
 _SCHEMAS = "stateSchemaFilePaths"
 
@@ -61,6 +62,25 @@ def read_spark_part(directory: Path) -> SparkPart:
     end, partitions = _read(planned[last], done == last)
     before = end if done == last else _read(planned[done], True)[0] if done >= 0 else 0
     return SparkPart(before, end, partitions)
+
+
+def refuse_irregular_files(directory: Path) -> None:
+    """Refuse what is neither a folder nor a regular file: Spark would wait for a FIFO for ever.
+
+    Raises:
+        CheckpointError: there is one.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise damaged(directory, "it is not a folder")
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                refuse_irregular(path)
+            except FileNotFoundError:  # a run has just deleted it
+                continue
+            except OSError as error:
+                raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def missing_files(directory: Path) -> Iterator[Path]:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.checkpoint import INPUT, CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import FreshStates, refuse_old_states
 from wallaroo.transport.recording import Recording
+from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.jvm.pickling import states_of_main
 from wallaroo_spark.jvm.temporary import temporary_parent
 from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
@@ -93,18 +95,25 @@ def opened(
         _refuse_old_states(checkpoint, application, accepted=options.accept_old_states)
         place, kept = checkpoint.input_log, None
         if options.record is not None:
-            recording = Recording(
-                options.record,
-                ENGINE,
-                application,
-                checkpoint.partitions,
-                checkpoint=options.checkpoint,
-            )
-            up.callback(recording.close)
-            kept = recording.input_log
+            kept = options.record / INPUT
             if options.checkpoint is None:
                 place = kept  # the temporary directory may be on another file system
-        log = InputLog.open(place, options.log_bytes, recording=kept, check=checkpoint.check_input)
+
+        def admit(log: LogEnds) -> Stamp:
+            checkpoint.check_input(log)
+            if options.record is not None:
+                recording = Recording(
+                    options.record,
+                    ENGINE,
+                    application,
+                    checkpoint.partitions,
+                    checkpoint=options.checkpoint,
+                    stamp=checkpoint.born,
+                )
+                up.callback(recording.close)
+            return checkpoint.begin_run()
+
+        log = InputLog.open(place, options.log_bytes, recording=kept, admit=admit)
         up.callback(log.close)
         checkpoint.begin()
         last = resume_of(checkpoint, application)
@@ -114,7 +123,8 @@ def opened(
         logged = at_the_end_of(log, last)
         for source in logged.values():
             source.value()  # refused now, if it cannot be read back
-        yield Storage(checkpoint, log, ResumeFile(checkpoint.resume, last), logged)
+        resume = ResumeFile(checkpoint.resume, last, checkpoint.born)
+        yield Storage(checkpoint, log, resume, logged)
 
 
 def _refuse_old_states(checkpoint: Checkpoint, application: Application, *, accepted: bool) -> None:

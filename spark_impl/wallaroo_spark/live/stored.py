@@ -20,11 +20,12 @@ from wallaroo.trace import Entity, sorted_entities
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
+from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored import Migration, Overview, copied_beside, structure_of
 from wallaroo.windowing.kinds import windowed
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.live.checkpoint import ENGINE, RESUME
+from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP, stamps_in
 from wallaroo_spark.live.failures import explained
 from wallaroo_spark.live.layout import LAYOUT, Layout, read_layout
 from wallaroo_spark.live.resume import read_resume
@@ -36,6 +37,7 @@ from wallaroo_spark.live.spark_part import (
     seen_from,
     settle,
 )
+from wallaroo_spark.live.stamped import write_stamped
 from wallaroo_spark.plans.states import levels_in, store_segments, stored_segments
 from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
@@ -64,6 +66,10 @@ class StoredOnSpark:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._part = directory / ENGINE
+
+    def stamps(self) -> Iterator[tuple[Path, Stamp]]:
+        """See `StoredCheckpoint.stamps`."""
+        return stamps_in(self._directory)
 
     def overview(self) -> Overview:
         """See `StoredCheckpoint.overview`."""
@@ -120,10 +126,11 @@ class StoredOnSpark:
         """See `StoredCheckpoint.migrate`."""
         with copied_beside(self._directory, target, ENGINE) as copy:
             make_private(copy / ENGINE)
+            identity = read_identity(self._directory / IDENTITY)
+            write_stamped(copy / ENGINE / STAMP, identity.stamp, None)
             position = self.position()
             if not position:
                 return 0
-            identity = read_identity(self._directory / IDENTITY)
             layout = self._layout()
             count = 0
             maps: dict[tuple[int, int], MemoryMap] = {}

@@ -220,8 +220,8 @@ def test_a_refused_start_changes_nothing_on_disk(tmp_path):
 
 def test_an_older_copy_of_the_state_is_refused_once_the_log_is_cut(tmp_path):
     filled(tmp_path / "c", rounds=1)
-    shutil.copytree(tmp_path / "c" / "reference", tmp_path / "old")
     recovery = opened(tmp_path / "c")
+    shutil.copytree(tmp_path / "c" / "reference", tmp_path / "old")
     machine = Compiled(application(), keeps=True)
     recovery.restore(machine)
     for start in range(0, 200_000, 1000):

@@ -83,7 +83,9 @@ def test_recover_1_a_checkpoint_is_not_removed_whatever_its_name(folder, name):
     app = wallaroo.ApplicationBuilder("app")
     app.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
     path = folder / name
-    Checkpoint(path, app.done().build(), partitions=1, default_partitions=1).close()
+    made = Checkpoint(path, app.done().build(), partitions=1, default_partitions=1)
+    made.begin_run()
+    made.close()
     before = sorted(path.iterdir())
     remove_abandoned()
     assert sorted(path.iterdir()) == before

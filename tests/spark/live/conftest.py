@@ -15,6 +15,7 @@ def opened(tmp_path):
         found = Checkpoint(
             tmp_path / "c", app or application(), partitions=partitions, default_partitions=default
         )
+        found.begin_run()
         found.close()
         return found
 

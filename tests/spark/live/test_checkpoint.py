@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
-from spark_checkpoints import application, begun, decode
-from wallaroo_spark.live.checkpoint import Checkpoint
+from spark_checkpoints import begun, decode
+from wallaroo_spark.live.checkpoint import STAMP, Checkpoint
+from wallaroo_spark.live.layout import read_layout
 from wallaroo_spark.live.spark_part import seen_from
+from wallaroo_spark.live.stamped import write_stamped
 
 import wallaroo
 from wallaroo.cli.main import main
-from wallaroo.transport.checkpoint import CheckpointError, write_identity
+from wallaroo.transport.checkpoint import CheckpointError, read_identity, write_identity
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.log_directory import LogEnds
 
 
 def test_without_a_number_of_partitions_it_is_the_one_from_before(opened):
@@ -35,6 +39,8 @@ def spark_wrote(directory, offsets, commits, partitions=2):
         (directory / "spark" / folder).mkdir(parents=True, exist_ok=True)
         (directory / "spark" / folder / ".0.crc").write_bytes(b"crc")
     (directory / "spark" / "metadata").write_text('{"id": "096e"}')
+    stamp = read_identity(directory / "identity.json").stamp
+    write_stamped(directory / "spark" / STAMP, stamp, None)
     settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": str(partitions)}})
     for number, end in offsets.items():
         offset = json.dumps({"next": end})
@@ -69,10 +75,10 @@ def test_recover_1_a_checkpoint_half_of_which_is_gone_is_refused(
     spark_wrote(tmp_path / "c", offsets, commits)
     found = opened()
     if problem is None:
-        found.check_input(first, following)
+        found.check_input(LogEnds(first, following))
     else:
         with pytest.raises(CheckpointError, match=f"half deleted: its input {problem}"):
-            found.check_input(first, following)
+            found.check_input(LogEnds(first, following))
 
 
 @pytest.mark.parametrize("how", [["--entities"], ["--migrate", f"{__file__}:spark_wrote"]])
@@ -139,10 +145,10 @@ def test_recover_1_a_run_that_died_before_its_first_batch_leaves_nothing(tmp_pat
 
 
 def test_the_command_tells_whose_it_is_and_how_far_it_is(tmp_path, opened, capsys):
-    begun(opened(partitions=2))
+    stamp = begun(opened(partitions=2)).born
     spark_wrote(tmp_path / "c", {0: 5, 1: 9}, [0], partitions=2)
     shutil.rmtree(tmp_path / "c" / "input")
-    InputLog.open(tmp_path / "c" / "input", 1 << 20).close()
+    InputLog.open(tmp_path / "c" / "input", 1 << 20, admit=lambda _: stamp).close()
     assert main(["checkpoint", str(tmp_path / "c")]) == 0
     out = capsys.readouterr().out
     assert "spark" in out
@@ -173,7 +179,7 @@ def test_an_input_log_that_is_older_than_sparks_part_is_found(tmp_path, capsys):
     begun(made).close()
     spark_wrote(tmp_path / "c", {0: 5}, [0])
     shutil.rmtree(tmp_path / "c" / "input")
-    InputLog.open(tmp_path / "c" / "input", 1 << 20).close()
+    InputLog.open(tmp_path / "c" / "input", 1 << 20, admit=lambda _: made.born).close()
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
     assert "half deleted: its state knows the records before 5" in capsys.readouterr().err
 
@@ -185,7 +191,7 @@ def test_a_layout_that_is_damaged_is_said_so_and_a_run_writes_it_again(
     begun(opened())
     spark_wrote(tmp_path / "c", {0: 5}, [0])
     layout = tmp_path / "c" / "layout.json"
-    before = layout.read_text()
+    before = read_layout(layout)
     layout.write_text(text)
     assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
     assert "layout.json is damaged" in capsys.readouterr().err
@@ -193,7 +199,7 @@ def test_a_layout_that_is_damaged_is_said_so_and_a_run_writes_it_again(
     assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
     assert "layout.json cannot be read: No such file" in capsys.readouterr().err
     opened().begin()
-    assert layout.read_text() == before
+    assert read_layout(layout) == before
 
 
 def metadata(directory, place):
@@ -229,6 +235,7 @@ def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opene
     opened(partitions=2)
     spark_wrote(tmp_path / "c", {0: 5}, [0], partitions=2)
     opened()
-    write_identity(tmp_path / "c" / "identity.json", "spark", application(), 4)
+    path = tmp_path / "c" / "identity.json"
+    write_identity(path, replace(read_identity(path), partitions=4))
     with pytest.raises(CheckpointError, match="it says 4 partitions, and Spark's part has 2"):
         opened()

@@ -114,6 +114,7 @@ def test_what_is_committed_makes_room(open_feed):
     feed = open_feed(max_bytes=8000)
     while not feed.full:
         feed.append("p", [b"x" * 500])
+    feed.log.sync()
     end = feed.latest(feed.received - 1)
     assert end == feed.received
     feed.latest(end)  # Spark asks what comes after it once it has committed what lies before

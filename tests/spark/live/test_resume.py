@@ -10,6 +10,7 @@ from wallaroo.records import End, Tick, Value
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.generators import Generators, LoggedSource, encoded
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.stamps import UNSTAMPED
 
 
 class Numbers:
@@ -87,7 +88,7 @@ def test_recover_1_the_file_is_read_as_it_was_written(tmp_path, log):
     assert read_resume(path) is None
     log.append_records([Value("g", encoded({"a": 1})), End("p")])
     written = Resume(2, 10**19, after({}, log.runs(0, 2)))
-    write_resume(path, written)
+    write_resume(path, written, UNSTAMPED)
     assert read_resume(path) == written
     assert path.stat().st_mode & 0o77 == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from live_on_spark import PATIENCE, build, options, send, text
 from receiving import eventually
+from spark_checkpoints import begun
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import Checkpoint
 
@@ -180,7 +182,8 @@ def test_recover_1_a_checkpoint_without_its_input_is_refused_before_a_port_is_bo
         builder.new_pipeline("p", wallaroo.TCPSourceConfig(*address, text))
         app = builder.done().build()
         made = Checkpoint(tmp_path / "checkpoint", app, partitions=2, default_partitions=2)
-        made.close()
+        begun(made).close()
+        shutil.rmtree(made.input_log)
         settings = '{"conf": {"spark.sql.shuffle.partitions": "2"}}'
         for folder in ("offsets", "commits"):
             (made.spark / folder).mkdir(parents=True)

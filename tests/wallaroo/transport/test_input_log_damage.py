@@ -25,6 +25,8 @@ def test_a_torn_end_is_dropped_at_every_byte(tmp_path, caplog):
     (path,) = log.path.glob("*.log")
     data = path.read_bytes()
     for cut in range(whole, len(data)):
+        for file in log.path.glob("*.log"):
+            file.unlink()
         path.write_bytes(data[:cut])
         again = InputLog.open(log.path, max_bytes=MIB)
         assert again.read(0, 2) == [Frame("a", b"one"), Frame("a", b"two")]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from wallaroo.records import End, Frame, Record, Tick, Value, with_times_that_never_decrease
 from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
 from wallaroo.transport.log_format import bounded
+from wallaroo.transport.stamps import Stamp
 
 MIB = 1 << 20
 
@@ -115,6 +116,8 @@ def test_a_torn_end_of_every_kind_is_dropped_at_every_byte(tmp_path):
     (path,) = log.path.glob("*.log")
     data = path.read_bytes()
     for cut in range(ends[0], len(data)):
+        for file in log.path.glob("*.log"):
+            file.unlink()
         path.write_bytes(data[:cut])
         whole = sum(end <= cut for end in ends) - 1
         again = InputLog.open(log.path, max_bytes=MIB)
@@ -137,13 +140,15 @@ def test_a_file_that_begins_at_another_time_than_the_one_before_ended_is_refused
 
 
 def test_a_file_is_these_bytes(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+    stamp = Stamp("0f" * 16, 7, "ab" * 8)
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB, admit=lambda _: stamp)
     log.append("ä", [b"one", b""], 5)
     log.append_records([Tick(258), End("ä", 258, "E", "no", ends_run=True)])
     log.close()
     (path,) = log.path.glob("*.log")
     assert path.read_bytes() == b"wallaroo input log 1\n" + bytes.fromhex(
-        "ecbb4b55 0000000000000000 0000000000000000"
+        "abef45b0 0000000000000000 0000000000000000"
+        "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f 0000000000000007 abababababababab 0000000000000000"
         "00000024 439a2619 0000000000000000 00000002 0002 00 0000000000000005"
         "c3a4 00000003 00000000 6f6e65"
         "0000001b af1c8020 0000000000000002 00000001 0000 02 0000000000000102"
