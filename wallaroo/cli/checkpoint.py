@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wallaroo.cli.arguments import KEY_HELP, key_of
-from wallaroo.cli.main import Subparsers
+from wallaroo.cli.arguments import KEY_HELP, count, key_of
+from wallaroo.cli.main import Subparsers, parse
 from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
@@ -20,13 +18,13 @@ from wallaroo.text import escaped
 from wallaroo.transport.checkpoint import (
     IDENTITY,
     INPUT,
-    LOCK,
     CheckpointError,
     Identity,
     read_identity,
     refuse_file,
     refuse_others,
     trust,
+    unused,
 )
 from wallaroo.transport.old_states import FreshStates
 from wallaroo.transport.stored import LogPart, Migration, StoredCheckpoint, look_at_log
@@ -40,6 +38,10 @@ examples:
   wallaroo checkpoint DIR --entities               a JSON object for each state entity
   wallaroo checkpoint DIR --entities counts Ann    one of them
   wallaroo checkpoint DIR --verify                 read everything
+  wallaroo checkpoint DIR --try changed.py         run the input that waits with this code, into
+                                                   nowhere: what would come out, fail, be refused
+  wallaroo checkpoint DIR --try changed.py --last 1000
+                                                   also the last records that DIR still holds
   wallaroo checkpoint DIR --migrate new.py:change --app totals.py
                                                    write DIR.migrated with changed states
 """
@@ -53,7 +55,7 @@ def register(subparsers: Subparsers) -> None:
         description="Tell what run a checkpoint belongs to and what it holds, print its state "
         "entities, or read all of it.",
         usage="wallaroo checkpoint DIR [--entities [PARTITION [KEY]] | --verify | "
-        "--migrate MODULE:FUNCTION [--app APP]]",
+        "--migrate MODULE:FUNCTION [--app APP] | --try APP [--last N] [application arguments]]",
         epilog=_EXAMPLES,
     )
     parser.add_argument(
@@ -74,12 +76,25 @@ def register(subparsers: Subparsers) -> None:
         metavar="MODULE:FUNCTION",
         help="write a new checkpoint with the states that FUNCTION(partition, key, state) returns",
     )
+    what.add_argument(
+        "--try",
+        metavar="APP",
+        dest="trial",
+        help="run this application from the stored state over the input that waits, into nowhere; "
+        "exit code 1 if a run would refuse the checkpoint, or end early",
+    )
+    parser.add_argument(
+        "--last",
+        metavar="N",
+        type=count,
+        help="with --try: over the last N records, also those that the state has met already",
+    )
     parser.add_argument(
         "--app",
         metavar="APP",
         help="with --migrate: the application, whose classes FUNCTION gets and must return",
     )
-    parser.set_defaults(run=checkpoint)
+    parser.set_defaults(run=checkpoint, passes_arguments=True)
 
 
 def checkpoint(options: argparse.Namespace) -> int:
@@ -97,6 +112,12 @@ def checkpoint(options: argparse.Namespace) -> int:
         raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
     if options.app is not None and options.migrate is None:
         raise UsageError("--app goes with --migrate: it names the application of the states")
+    if options.trial is not None:
+        return _try(options)
+    if options.app_arguments:
+        raise UsageError(f"unknown arguments: {' '.join(options.app_arguments)}")
+    if options.last is not None:
+        raise UsageError("--last goes with --try: it says how many records are run")
     if identity.recording:
         return _recording(directory, identity, options)
     stored = _stored(directory, identity)
@@ -125,8 +146,7 @@ def _recording(directory: Path, identity: Identity, options: argparse.Namespace)
     if options.verify:
         print(f"all of {directory} is whole{torn}")
         return 0
-    used = ", in use by a run" if _in_use(directory) else ""
-    print(f"engine       {identity.engine}{used}")
+    print(f"engine       {identity.engine}{_in_use(directory)}")
     print(f"application  {escaped(identity.application)}")
     print(f"recording    {log.ends.following:,} records, {_bytes(log.size)}{torn}")
     return 0
@@ -144,9 +164,8 @@ def _stored(directory: Path, identity: Identity) -> StoredCheckpoint:
 def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log: LogPart) -> None:
     found = stored.overview()
     behind = max(0, log.ends.following - found.position)
-    used = ", in use by a run" if _in_use(directory) else ""
     lines = [
-        ("engine", identity.engine + used),
+        ("engine", identity.engine + _in_use(directory)),
         ("application", identity.application),
         ("partitions", str(identity.partitions)),
         ("position", f"record {found.position:,}; the input log holds {behind:,} behind it"),
@@ -221,28 +240,29 @@ def _migrate(directory: Path, stored: StoredCheckpoint, named: str, app: str | N
         raise UsageError(f"{module_name} has no function {name!r}")
     target = directory.with_name(directory.name + ".migrated")
     migration = Migration(change, fresh)
-    count = stored.migrate(target, migration)
+    number = stored.migrate(target, migration)
     print(
-        f"{count:,} states, {migration.changed:,} of them changed; the new checkpoint is {target}, "
-        f"and {directory} is as it was"
+        f"{number:,} states, {migration.changed:,} of them changed; the new checkpoint is "
+        f"{target}, and {directory} is as it was"
     )
     return 0
 
 
-def _in_use(directory: Path) -> bool:
-    """Whether a run holds the checkpoint's lock."""
-    try:
-        fd = os.open(directory / LOCK, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(fd)
+def _try(options: argparse.Namespace) -> int:
+    """Run an application from the stored state, on the reference engine, into nowhere."""
+    directory = str(options.directory)
+    last = [] if options.last is None else ["--last", str(options.last)]
+    unread = options.unread_arguments
+    read = options.app_arguments[: len(options.app_arguments) - len(unread)]
+    rerun = ["rerun", directory, options.trial, "--from", directory, *last, *read, "--", *unread]
+    namespace = parse(rerun)
+    return int(namespace.run(namespace))
+
+
+def _in_use(directory: Path) -> str:
+    """Return that a run uses the checkpoint, if one does."""
+    with unused(directory) as is_unused:
+        return "" if is_unused else ", in use by a run"
 
 
 def _age(at: int | None) -> str:

@@ -483,6 +483,25 @@ def _checksum(identity: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
+@contextlib.contextmanager
+def unused(directory: Path) -> Iterator[bool]:
+    """Yield whether no run uses a checkpoint; then none can begin while the block runs."""
+    try:
+        fd = os.open(directory / LOCK, os.O_RDONLY)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
 def damaged(path: Path, why: str) -> CheckpointError:
     """Return the error for a damaged file of a checkpoint."""
     return CheckpointError(

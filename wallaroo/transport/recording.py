@@ -111,9 +111,11 @@ class RecordedLog:
 
     Args:
         directory: what ``--record`` or ``--checkpoint`` named.
+        whole: it must begin with the first record.
 
     Attributes:
         identity: whose it is.
+        first: number of its first record.
         following: number after the last record.
         torn: what is wrong at its end, if an append was cut off there, as by a crash.
 
@@ -122,7 +124,7 @@ class RecordedLog:
             records were deleted.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, whole: bool = True) -> None:
         refuse_file(directory)
         try:
             trust(directory)
@@ -140,23 +142,25 @@ class RecordedLog:
             raise InputLogError(f"{error.filename} cannot be read: {error.strerror}") from error
         if not self._files:
             raise WallarooError(f"{directory} holds no input log: {INPUT} has no files")
-        if first := self._files[0].first:
+        self.first = self._files[0].first
+        if whole and self.first:
             raise WallarooError(
-                f"the input log in {directory} begins at record {first:,}: those before it were "
-                "deleted when a checkpoint had their effect. Record a run from its beginning with: "
-                "wallaroo run … --record DIR"
+                f"the input log in {directory} begins at record {self.first:,}: those before it "
+                "were deleted when a checkpoint had their effect. Begin with its stored state: "
+                f"--from {directory}. Or record a run from its beginning with: wallaroo run … "
+                "--record DIR"
             )
         self.following = log.following
         self.torn = None if torn is None else f"{self._files[-1].path}: {torn}"
 
-    def runs(self, until: int) -> Iterator[Run]:
-        """Yield the records before number `until`, one run for each block.
+    def runs(self, start: int, until: int) -> Iterator[Run]:
+        """Yield the records from number `start` to before `until`, one run for each block.
 
         Raises:
             InputLogError: a file was changed meanwhile.
         """
         for file in self._files:
             try:
-                yield from file.runs(0, until)
+                yield from file.runs(start, until)
             except (OSError, DamagedBlockError) as error:
                 raise InputLogError(f"the input log's file {file.path}: {error}") from error

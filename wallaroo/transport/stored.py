@@ -27,6 +27,7 @@ from typing import Any, Protocol, TypeAlias
 
 from wallaroo.canonical import structure
 from wallaroo.keys import Key
+from wallaroo.topology import Application
 from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import LOCK, CheckpointDirectory, CheckpointError
 from wallaroo.transport.input_log import InputLogError
@@ -34,6 +35,7 @@ from wallaroo.transport.log_directory import LogEnds, ends, read
 from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.private import make_private, sync_directory
 from wallaroo.transport.stamps import Stamp
+from wallaroo.transport.stored_state import StoredState
 
 _PROTOCOL = 5  # of pickle, as both engines store states
 _MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 20, 16
@@ -143,6 +145,16 @@ class StoredCheckpoint(Protocol):
 
         Raises:
             WallarooError: something is damaged.
+        """
+
+    def state(self, application: Application) -> StoredState:
+        """Return all of the state, for `wallaroo rerun --from`.
+
+        Args:
+            application: one that shall begin with it.
+
+        Raises:
+            WallarooError: it is damaged, or cannot be read for this application.
         """
 
     def migrate(self, target: Path, migration: Migration) -> int:

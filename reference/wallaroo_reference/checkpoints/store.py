@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+import shutil
 import sqlite3
 import struct
+import tempfile
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from wallaroo.transport.checkpoint import CheckpointError, damaged
+from wallaroo.transport.checkpoint import CheckpointError, damaged, unused
 from wallaroo.transport.private import make_private, opener, refuse_irregular, sync_directory
 from wallaroo.transport.stamps import Stamp, from_json
 from wallaroo_reference.checkpoints.blobs import Cell, DamagedBlobError, decode
@@ -48,9 +49,10 @@ class Store:
 
     Args:
         directory: the engine's own part of a checkpoint; it must exist.
-        read_only: only read; a run may be writing.
-        alone: only read, and nobody writes: so no file is made or changed, unless a run was killed
-            while SQLite's journal held something.
+        read_only: only read, and change no file, also not one of SQLite's own; a run may be
+            writing. If none is, none can begin meanwhile.
+        alone: only read, and the caller knows that no run is writing. A file is changed only if a
+            run was killed while SQLite's journal held something.
 
     Attributes:
         path: the file.
@@ -62,30 +64,32 @@ class Store:
 
     def __init__(self, directory: Path, *, read_only: bool = False, alone: bool = False) -> None:
         self.path = directory / FILE
-        mode = "ro" if read_only or alone else "rw"
-        alone = alone or (read_only and not os.access(directory, os.W_OK))
-        if alone and not _in_journal(self.path):
-            mode += "&immutable=1"  # else SQLite makes a file beside it
         try:
             for file in directory.glob(f"{FILE}*"):
                 refuse_irregular(file)
         except OSError as error:
             raise CheckpointError(f"{error.filename} cannot be read: {error.strerror}") from error
-        with self._readable():
+        with contextlib.ExitStack() as up, self._readable():
+            path, mode = self.path, "rw"
+            if read_only or alone:
+                mode = "ro"  # a run that is writing has made the files that SQLite wants beside it
+                alone = alone or up.enter_context(unused(directory.parent))
+                if alone and not _in_journal(self.path):
+                    mode += "&immutable=1"  # else SQLite makes a file beside it
+                elif alone and read_only:
+                    path, mode = up.enter_context(_copied(self.path)), "rw"
             self._database = sqlite3.connect(
-                f"{self.path.resolve().as_uri()}?mode={mode}",
+                f"{path.resolve().as_uri()}?mode={mode}",
                 uri=True,
                 isolation_level=None,
                 check_same_thread=False,
                 timeout=_PATIENCE,
             )
-            try:
-                if mode == "rw":
-                    _prepare(self._database)
-                    sync_directory(directory)  # the file may have got its name just before a kill
-            except BaseException:
-                self._database.close()
-                raise
+            up.callback(self._database.close)
+            if not mode.startswith("ro") and path == self.path:
+                _prepare(self._database)
+                sync_directory(directory)  # the file may have got its name just before a kill
+            self._up = up.pop_all()
 
     @classmethod
     def create(cls, directory: Path, stamp: Stamp) -> Store:
@@ -244,7 +248,7 @@ class Store:
 
     def close(self) -> None:
         """Close the file."""
-        self._database.close()
+        self._up.close()
 
     @contextlib.contextmanager
     def _readable(self) -> Iterator[None]:
@@ -263,6 +267,15 @@ class Store:
 def _in_journal(path: Path) -> bool:
     """Whether SQLite's journal holds something that is not in the file yet."""
     return any(journal.stat().st_size for journal in path.parent.glob(f"{FILE}-wal"))
+
+
+@contextlib.contextmanager
+def _copied(path: Path) -> Iterator[Path]:
+    """Yield a copy of the file and its journal, which SQLite puts into it."""
+    with tempfile.TemporaryDirectory() as name:
+        for part in path.parent.glob(f"{FILE}*"):
+            shutil.copy(part, name)
+        yield Path(name) / FILE
 
 
 def _prepare(database: sqlite3.Connection) -> None:

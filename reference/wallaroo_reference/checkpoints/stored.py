@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from wallaroo.keys import Key, partition_number
 from wallaroo.overriding import override
+from wallaroo.topology import Application
 from wallaroo.trace import Entity, sorted_entities
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
 from wallaroo.transport.stamps import Stamp
@@ -22,7 +25,13 @@ from wallaroo.transport.stored import (
     copied_beside,
     structure_of,
 )
-from wallaroo_reference.cells import VISITED, key_of_name
+from wallaroo.transport.stored_state import (
+    StoredEntity,
+    StoredState,
+    StoredTime,
+    StoredWindows,
+)
+from wallaroo_reference.cells import NOT_NOTED, PANE, VISITED, key_of_name
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import ENGINE
@@ -82,6 +91,46 @@ class ReferenceCheckpoint(StoredCheckpoint):
                     shown = structure_of(value[VISITED.size :])
                     entities.append(Entity(one.name, key, partition_number(key, number), shown))
         yield from sorted_entities(entities)
+
+    @override
+    def state(self, application: Application) -> StoredState:
+        with self._open() as store:
+            head, found = _read(store)
+        if head is None:
+            return StoredState()
+        entities: list[StoredEntity] = []
+        windows: list[StoredWindows] = []
+        step = -1
+        for one, cells in zip(head.cells, found, strict=True):
+            if one.kind == "partition":
+                for name, value in cells.items():
+                    (at,) = VISITED.unpack_from(value)
+                    visited = None if at == NOT_NOTED else at
+                    entities.append(StoredEntity(one.name, name, visited, value[VISITED.size :]))
+                continue
+            step += 1
+            panes: dict[bytes, dict[int, Any]] = {}
+            for name, value in cells.items():
+                form = pickle.loads(value)  # noqa: S301 - from the owner's directory
+                if one.kind == "panes":
+                    (number,) = PANE.unpack_from(name)
+                    panes.setdefault(name[PANE.size :], {})[number] = form
+                else:
+                    windows.append(StoredWindows(step, name, form))
+            windows += [StoredWindows(step, key, form) for key, form in panes.items()]
+        moment = head.moment
+        return StoredState(
+            moment.sequence,
+            moment.now,
+            moment.first,
+            {
+                name: StoredTime(one.greatest, one.last_frame, one.ended)
+                for name, one in moment.sources.items()
+            },
+            moment.watermarks,
+            entities,
+            windows,
+        )
 
     @override
     def verify(self) -> str:

@@ -85,6 +85,10 @@ def _lines(stream: Iterable[bytes], app: str) -> Iterator[bytes]:
 
 def _command(command: str, options: argparse.Namespace, app: str, more: Sequence[str]) -> list[str]:
     common = ["--on-error", options.on_error, "--progress", "none"]
+    if options.state is not None:
+        common += ["--from", str(options.state)]
+    if options.last is not None:
+        common += ["--last", str(options.last)]
     if options.until is not None:
         common += ["--until", str(options.until)]
     unread = len(options.unread_arguments)

@@ -119,6 +119,19 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", type=Path, help="the recording")
     parser.add_argument("app", metavar="APP", help=APP_HELP)
     parser.add_argument(
+        "--from",
+        metavar="CHECKPOINT",
+        dest="state",
+        type=Path,
+        help="begin with the stored state of this checkpoint of the run, at its record",
+    )
+    parser.add_argument(
+        "--last",
+        metavar="N",
+        type=count,
+        help="with --from: run the last N records, also those that the state has met already",
+    )
+    parser.add_argument(
         "--until", metavar="SEQUENCE", type=count, help="stop before the record of this number"
     )
     add_on_error(parser)

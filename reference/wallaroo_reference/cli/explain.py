@@ -36,10 +36,13 @@ def explain(options: argparse.Namespace) -> int:
         steps = up.enter_context(application_output())
         application = load_named_application(options, placeholders=True)
         steps.know(application)
-        log, until = opened(options)
-        show = up.enter_context(progress(options, until))
+        given, _ = opened(options, application)
+        show = up.enter_context(progress(options, given))
         replayed = Replayed(
-            application, log, until, options.on_error, lambda records: show(records, 0, 0)
+            application,
+            given,
+            options.on_error,
+            lambda number: show(number - given.start, 0, 0),
         )
         if options.entity is not None:
             partition, key = _entity(options)

@@ -5,22 +5,38 @@ from __future__ import annotations
 import argparse
 import io
 import logging
+import pickle
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import IO
 
 from wallaroo import readable
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.logs import application_output, results_on
 from wallaroo.cli.terminal import progress_display
-from wallaroo.engine import Progress
-from wallaroo.errors import UsageError
-from wallaroo.loading import load_module
+from wallaroo.engine import Progress, load_engine
+from wallaroo.errors import UsageError, WallarooError
+from wallaroo.loading import MODULE_PREFIX, load_module
 from wallaroo.text import escaped
+from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import (
+    IDENTITY,
+    Identity,
+    read_identity,
+    refuse_file,
+    refuse_others,
+    trust,
+)
 from wallaroo.transport.recording import RecordedLog
+from wallaroo.transport.stored import StoredCheckpoint
+from wallaroo.transport.stored_state import StoredState, refusals, window_steps_now
+from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import (
     Files,
     JSONLines,
@@ -32,6 +48,8 @@ from wallaroo_reference.replay.rerunning import (
 )
 
 _log = logging.getLogger("wallaroo.reference")
+
+_FILE_NAME = re.compile(MODULE_PREFIX.encode() + rb"\w+")  # in a pickled object
 
 ShowProgress = Callable[[int, int, int], None]
 """Shows how many records have been processed, outputs and dead letters made."""
@@ -52,7 +70,7 @@ def rerun(options: argparse.Namespace) -> int:
         steps = up.enter_context(application_output())
         application = load_named_application(options, placeholders=True)
         steps.know(application)
-        log, until = opened(options)
+        given, refused = opened(options, application)
         for target in (options.outputs, options.dead_letters):
             if target is not None:
                 _refuse_inside(target, options.directory)
@@ -62,7 +80,10 @@ def rerun(options: argparse.Namespace) -> int:
             writers.append(Lines(up.enter_context(buffered(results)), only))
         if options.json:
             json_lines = JSONLines(up.enter_context(buffered(results)))
-            json_lines.line({"begin": {"module": load_module(options.app).name, "records": until}})
+            begin = {"module": load_module(options.app).name, "records": given.until}
+            if given.state is not None:
+                begin |= {"start": given.start, "refused": refused}
+            json_lines.line({"begin": begin})
             writers.append(json_lines)
         if options.outputs is not None:
             files = Files(options.outputs, list(application.sinks))
@@ -72,16 +93,20 @@ def rerun(options: argparse.Namespace) -> int:
             letters = LetterFile(options.dead_letters)
             up.callback(letters.close)
             writers.append(letters)
-        one = Rerun(application, log, until=until, on_error=options.on_error)
-        show = up.enter_context(progress(options, until))
+        one = Rerun(application, given, on_error=options.on_error)
+        show = up.enter_context(progress(options, given))
         one.run(writers, lambda: show(one.records, one.made, one.letters))
         if json_lines is not None:
             json_lines.end(one)
     if not options.json:
         stream_of_report = sys.stderr if options.stdout else sys.stdout
-        for line in _report(one, time.monotonic() - began):
+        lines = [
+            *_beginning(options, given, refused, application),
+            *_report(one, time.monotonic() - began),
+        ]
+        for line in lines:
             print(escaped(line), file=stream_of_report)
-    return 0 if one.machine.ended is None else 1
+    return 0 if one.machine.ended is None and not refused else 1
 
 
 def _refuse_inside(target: Path, recording: Path) -> None:
@@ -95,6 +120,30 @@ def _refuse_inside(target: Path, recording: Path) -> None:
         raise UsageError(f"{target} is in the recording {recording}; write elsewhere")
 
 
+def _beginning(
+    options: argparse.Namespace, given: Input, refused: Sequence[str], application: Application
+) -> list[str]:
+    """Return with which state a rerun has begun, and why a run would not have."""
+    state = given.state
+    if state is None:
+        return []
+    counts = Counter([entity.partition for entity in state.entities])
+    entities = "".join([f", {count:,} entities of {name}" for name, count in counts.items()])
+    windows = f", {len(state.windows):,} keys with open windows" if state.windows else ""
+    lines = [f"refused: a run would not begin: {text}" for text in refused]
+    lines.append(f"begun at record {state.position:,} of {options.state}{entities}{windows}")
+    for name in counts.keys() - application.partition.keys():
+        lines.append(f"left out: {counts[name]:,} entities of {name}, which is no state partition")
+    steps_now = window_steps_now(given.topology, application)
+    if gone := sum([one.step not in steps_now for one in state.windows]):
+        lines.append(f"left out: {gone:,} keys with open windows of steps that are others now")
+    if given.start == given.until > given.log.first and options.last is None:
+        lines.append("no input waits: --last N runs the last N records again")
+    if again := max(0, min(state.position, given.until) - given.start):
+        lines.append(f"{again:,} records, which this state has met already, are run again")
+    return lines
+
+
 def _report(one: Rerun, seconds: float) -> list[str]:
     """Return what a rerun did, in numbers."""
     machine = one.machine
@@ -106,7 +155,12 @@ def _report(one: Rerun, seconds: float) -> list[str]:
         lines.append(f"  dead letters: {one.letters:,}")
         for (pipeline, step, reason), number in sorted(one.dead_letters.items(), key=str):
             place = pipeline if step is None else f"{pipeline}, {step}"
+            letter = one.first_letters[pipeline, step, reason]
+            raised = "" if letter.error_type is None else f"{letter.error_type}: "
             lines.append(f"    {number:,} {reason}: {place}")
+            lines.append(
+                f"      first at record {letter.lineage[0]:,}: {raised}{letter.error:.300}"
+            )
     for cells in machine.cells():
         if cells.kind == "partition":
             lines.append(f"  entities of {cells.name}: {cells.count():,}")
@@ -121,13 +175,15 @@ def _report(one: Rerun, seconds: float) -> list[str]:
     return lines
 
 
-def opened(options: argparse.Namespace) -> tuple[RecordedLog, int]:
-    """Return the recording, and the number of the first record that is left out.
+def opened(options: argparse.Namespace, application: Application) -> tuple[Input, list[str]]:
+    """Return the recording with the state to begin with, and why a run would refuse that.
 
     Raises:
-        WallarooError: it cannot be read.
+        WallarooError: it cannot be read, or the state is not of this recording.
     """
-    log = RecordedLog(options.directory)
+    if options.last is not None and options.state is None:
+        raise UsageError("--last goes with --from: it runs records from a stored state on")
+    log = RecordedLog(options.directory, whole=options.state is None)
     if log.torn is not None:
         _log.warning(
             "the end of the input log is cut off, as by a crash; record %d is the last: %s",
@@ -135,7 +191,56 @@ def opened(options: argparse.Namespace) -> tuple[RecordedLog, int]:
             log.torn,
         )
     until = log.following if options.until is None else min(options.until, log.following)
-    return log, until
+    if options.state is None:
+        return Input(log, 0, until), []
+    state, topology = _stored(options.state, log.identity, application)
+    _take_classes(state, sys.modules[load_module(options.app).name])
+    if not log.first <= state.position <= log.following:
+        raise WallarooError(
+            f"the state of {options.state} is at record {state.position:,}, and "
+            f"{options.directory} holds the records {log.first:,} to {log.following - 1:,}. Take "
+            "the recording of the run that wrote this checkpoint"
+        )
+    start = state.position
+    if options.last is not None:
+        start = max(log.first, until - options.last)
+    given = Input(log, min(start, until), until, state, topology)
+    return given, refusals(options.state, application, state)
+
+
+def _take_classes(state: StoredState, module: ModuleType) -> None:
+    """Let the classes of stored objects be those of this file, if it has had another name."""
+    for entity in state.entities:
+        for name in _FILE_NAME.findall(entity.state):
+            sys.modules.setdefault(name.decode(), module)
+    for windows in state.windows:
+        for name in _FILE_NAME.findall(pickle.dumps(windows.form)):
+            sys.modules.setdefault(name.decode(), module)
+
+
+def _stored(
+    directory: Path, recorded: Identity, application: Application
+) -> tuple[StoredState, Sequence[str]]:
+    """Return the state of a checkpoint, of any engine, and its topology."""
+    refuse_file(directory)
+    try:
+        trust(directory)
+        identity = read_identity(directory / IDENTITY)
+    except FileNotFoundError:
+        raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+    if identity.recording:
+        raise UsageError(f"{directory} is a recording, which holds no state: --from a checkpoint")
+    if identity.stamp.checkpoint != recorded.stamp.checkpoint:
+        raise UsageError(
+            f"{directory} is not a checkpoint of the recorded runs: it holds {identity.stamp}, and "
+            f"the input is of checkpoint {recorded.stamp.checkpoint[:8]}"
+        )
+    look = getattr(load_engine(identity.engine), "stored", None)
+    if look is None:
+        raise WallarooError(f"the engine {identity.engine} cannot look at its checkpoints")
+    stored: StoredCheckpoint = look(directory)
+    refuse_others(directory, identity, stored.stamps())
+    return stored.state(application), identity.topology
 
 
 @contextmanager
@@ -149,7 +254,7 @@ def buffered(results: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def progress(options: argparse.Namespace, until: int) -> Iterator[ShowProgress]:
+def progress(options: argparse.Namespace, given: Input) -> Iterator[ShowProgress]:
     """Yield a function that shows the progress; it may be called as often as wanted."""
     with progress_display(options.progress, sys.stderr) as show:
         shown = time.monotonic()
@@ -159,7 +264,7 @@ def progress(options: argparse.Namespace, until: int) -> Iterator[ShowProgress]:
             now = time.monotonic()
             if now - shown >= show.interval:
                 shown = now
-                percent = round(100 * records / max(1, until), 1)
+                percent = round(100 * records / max(1, given.until - given.start), 1)
                 show(Progress(records, outputs, 0, letters, {"percent": percent}))
 
         yield update

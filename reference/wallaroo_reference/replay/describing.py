@@ -190,7 +190,8 @@ def _change_lines(name: str, before: Any, after: Any) -> Iterator[str]:
 def _firing_lines(step: Step) -> Iterator[str]:
     yield f"fired: {_cause_text(step)}"
     count = len(step.puts)
-    yield f"{count:,} message{'s' * (count != 1)} in it:"
+    stored = ", beside those that the stored state has met" if step.stored else ""
+    yield f"{count:,} message{'s' * (count != 1)} in it{stored}:"
     for put in step.puts[:_MESSAGES]:
         yield f"  {put.lineage} at {_time(put.time)}: {_shown(put.message)}"
     if count > _MESSAGES:
@@ -314,6 +315,7 @@ def _step_json(step: Step) -> dict[str, Any]:
             "start": step.firing.start,
             "end": step.firing.end,
             "fired_by": _cause(step),
+            "stored": step.stored,
             "messages": [
                 {"lineage": list(put.lineage), "time": put.time, "came": _structure(put.message)}
                 for put in step.puts

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.keys import Key, encode_key
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Lineage, lineage_order
-from wallaroo.transport.recording import RecordedLog
-from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.replay.feeding import feed
+from wallaroo_reference.replay.feeding import Input, feed
 from wallaroo_reference.replay.steps import ABSENT, Step, Steps
 
 EntityName: TypeAlias = tuple[str, bytes]
@@ -61,15 +59,13 @@ class Replayed:
 
     Args:
         application: the application.
-        log: the log.
-        until: the number of the first record that is left out.
+        given: the log.
         on_error: ``stop`` ends the run at the first dead letter.
         progress: is called from time to time.
     """
 
     application: Application
-    log: RecordedLog
-    until: int
+    given: Input
     on_error: str = "skip"
     progress: OnProgress = lambda _: None
 
@@ -120,8 +116,9 @@ class Replayed:
         Raises:
             WallarooError: there is no such record, or the log cannot be read.
         """
-        if number >= self.until:
-            raise WallarooError(f"the records are numbered 0 to {self.until - 1:,}")
+        start, until = self.given.start, self.given.until
+        if not start <= number < until:
+            raise WallarooError(f"the records are numbered {start:,} to {until - 1:,}")
         done: list[Step] = []
 
         def on_step(step: Step) -> None:
@@ -148,7 +145,7 @@ class Replayed:
                 f"has {names}"
             )
         visits_of_key = Visits(partition, key, deque(maxlen=visits))
-        self._visits({(partition, encode_key(key)): visits_of_key}, self.until, {})
+        self._visits({(partition, encode_key(key)): visits_of_key}, self.given.until, {})
         if not visits_of_key.count:
             raise WallarooError(f"no message has met the entity {key!r:.80} of {partition!r}")
         return visits_of_key
@@ -184,14 +181,9 @@ class Replayed:
         self._run(steps, None, until)
 
     def _run(self, steps: Steps, search: _Search | None, until: int | None = None) -> None:
-        machine = Interpreter(
-            self.application,
-            partitions=self.log.identity.partitions,
-            on_error=self.on_error,
-            observer=steps,
-        )
-        until = self.until if until is None else until
-        for number in feed(self.application, self.log, machine, until=until):
+        given = self.given if until is None else replace(self.given, until=until)
+        machine = given.interpreter(self.application, on_error=self.on_error, observer=steps)
+        for number in feed(self.application, given, machine):
             for outputs in machine.outputs.values():
                 outputs.clear()
             machine.dead_letters.clear()

@@ -1,8 +1,10 @@
-"""A recorded input log, record by record, into a machine."""
+"""A recorded input log, record by record, into a machine that may begin with stored state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.errors import WallarooError
@@ -11,21 +13,124 @@ from wallaroo.topology import Application
 from wallaroo.trace import Ended
 from wallaroo.transport.generators import from_log
 from wallaroo.transport.log_format import Kind, Run
+from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
+from wallaroo.transport.stored_state import StoredState, window_steps_now
+from wallaroo_reference.cells import (
+    NOT_NOTED,
+    PANE,
+    VISITED,
+    Cells,
+    Moment,
+    SourceMoment,
+    UnpackError,
+)
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.feeder import MOST_OF_A_MESSAGE
 
 
+@dataclass(frozen=True)
+class Input:
+    """What an application is run on.
+
+    Args:
+        log: the recorded log.
+        start: number of the first record.
+        until: number of the first record that is left out.
+        state: what the application begins with; `None`: with nothing, at record 0.
+        topology: of the checkpoint that it comes from.
+    """
+
+    log: RecordedLog
+    start: int
+    until: int
+    state: StoredState | None = None
+    topology: Sequence[str] = ()
+
+    def interpreter(
+        self, application: Application, *, on_error: str, observer: Observer | None = None
+    ) -> Interpreter:
+        """Return the machine that runs the application, with its state.
+
+        Raises:
+            WallarooError: the state cannot be read by the application's code.
+        """
+        machine = Interpreter(
+            application,
+            partitions=self.log.identity.partitions,
+            on_error=on_error,
+            keeps=self.state is not None,
+            observer=observer,
+        )
+        if self.state is not None:
+            _restore(machine, self.state, window_steps_now(self.topology, application))
+            machine.sequence = self.start
+        return machine
+
+
+def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, int]) -> None:
+    """Put stored state into a machine; what has no place there is left out.
+
+    Args:
+        machine: a fresh machine.
+        state: the state.
+        steps_now: see `window_steps_now`.
+
+    Raises:
+        WallarooError: it cannot be read by this code.
+    """
+    cells = machine.cells()
+    partitions = {part.name: part for part in cells if part.kind == "partition"}
+    steps = [part for part in cells if part.kind != "partition"]
+    kept: dict[Cells, list[tuple[bytes, bytes]]] = {part: [] for part in cells}
+    for entity in state.entities:
+        if (part := partitions.get(entity.partition)) is not None:
+            visited = NOT_NOTED if entity.visited is None else entity.visited
+            kept[part].append((entity.key, VISITED.pack(visited) + entity.state))
+    for step, key, form in state.windows:
+        if step not in steps_now:
+            continue
+        part = steps[steps_now[step]]
+        if part.kind == "panes":
+            kept[part] += [
+                (PANE.pack(pane) + key, pickle.dumps(accumulator))
+                for pane, accumulator in form.items()
+            ]
+        else:
+            kept[part].append((key, pickle.dumps(form)))
+    for part, found in kept.items():
+        try:
+            part.unpack(found)
+        except UnpackError as error:
+            raise WallarooError(
+                f"the stored state cannot be read by this code: "
+                f"{Place(part.name, part.kind != 'partition')}, key {error.key!r:.80}: {error}. "
+                "Put back what was moved, renamed or removed, or change the states with wallaroo "
+                "checkpoint DIR --migrate"
+            ) from error
+    now = machine.moment()
+    watermarks = list(now.watermarks)
+    for step, number in steps_now.items():
+        if step < len(state.watermarks):
+            watermarks[number] = state.watermarks[step]
+    sources = {
+        name: SourceMoment(*state.sources[name]) if name in state.sources else was
+        for name, was in now.sources.items()
+    }
+    machine.go_on_from(Moment(state.position, state.now, state.first, sources, watermarks))
+
+
 def feed(
-    application: Application, log: RecordedLog, machine: Machine, *, until: int, at_once: int = 1
+    application: Application, given: Input, machine: Machine, *, at_once: int = 1
 ) -> Iterator[int]:
     """Feed a machine with a log; yield the number of the next record after each step.
 
     Args:
         application: what the machine runs.
-        log: the log.
+        given: the log.
         machine: the machine; whoever asks for steps takes its outputs and dead letters.
-        until: the number of the first record that is left out.
         at_once: most frames of a step.
 
     Raises:
@@ -34,7 +139,7 @@ def feed(
     """
     machine.meter.most = MOST_OF_A_MESSAGE  # as in a live run
     sources = application.sources
-    for run in log.runs(until):
+    for run in given.log.runs(given.start, given.until):
         if run.source and run.source not in sources:
             raise _no_source(application, run)
         generated = run.source and isinstance(sources[run.source].config, GenSourceConfig)

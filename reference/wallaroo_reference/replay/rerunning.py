@@ -1,4 +1,4 @@
-"""Runs an application on a recorded log, from its first record on, and writes its outputs."""
+"""Runs an application on a recorded log, and writes its outputs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from wallaroo.overriding import override
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter, sorted_entities, sorted_windows
-from wallaroo.transport.recording import RecordedLog
-from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.replay.feeding import feed
+from wallaroo_reference.replay.feeding import Input, feed
 
 _AT_ONCE = 64  # frames that are fed before what came out is taken
 
@@ -45,8 +43,7 @@ class Rerun:
 
     Args:
         application: what to run.
-        log: the log.
-        until: the number of the first record that is left out.
+        given: the log.
         on_error: ``stop`` ends the run at the first dead letter (dead-4).
 
     Attributes:
@@ -54,21 +51,18 @@ class Rerun:
         records: number of records that have been processed.
         outputs: number of outputs by sink.
         dead_letters: number of dead letters by (pipeline, step, reason).
+        first_letters: the first of each.
     """
 
-    def __init__(
-        self, application: Application, log: RecordedLog, *, until: int, on_error: str
-    ) -> None:
-        self.machine = Interpreter(
-            application, partitions=log.identity.partitions, on_error=on_error
-        )
+    def __init__(self, application: Application, given: Input, *, on_error: str) -> None:
+        self.machine = given.interpreter(application, on_error=on_error)
         self.records = 0
         self.outputs: dict[SinkId, int] = dict.fromkeys(application.sinks, 0)
         self.dead_letters: Counter[tuple[str, str | None, str]] = Counter()
+        self.first_letters: dict[tuple[str, str | None, str], DeadLetter] = {}
         self._letters = 0
         self._application = application
-        self._log = log
-        self._until = until
+        self._given = given
 
     @property
     def made(self) -> int:
@@ -92,10 +86,8 @@ class Rerun:
         """
         machine = self.machine
         at_once = 1 if any(writer.each for writer in writers) else _AT_ONCE
-        for number in feed(
-            self._application, self._log, machine, until=self._until, at_once=at_once
-        ):
-            self.records = number
+        for number in feed(self._application, self._given, machine, at_once=at_once):
+            self.records = number - self._given.start
             for sink, outputs in machine.outputs.items():
                 if outputs:
                     for writer in writers:
@@ -112,7 +104,9 @@ class Rerun:
             writer.letters(self._letters, letters)
         self._letters += len(letters)
         for letter in letters:
-            self.dead_letters[letter.pipeline, letter.step, letter.reason.value] += 1
+            kind = letter.pipeline, letter.step, letter.reason.value
+            self.dead_letters[kind] += 1
+            self.first_letters.setdefault(kind, letter)
         letters.clear()
 
 

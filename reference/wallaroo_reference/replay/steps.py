@@ -72,6 +72,7 @@ class Step:
         problem: why the message is a dead letter.
         firing: the window.
         puts: the messages in it, in order of lineage.
+        stored: there are more in it, of which the state that the run began with has the effect.
         watermark: of the window step, when a window fires.
         written: what a sink wrote.
     """
@@ -92,6 +93,7 @@ class Step:
     problem: DeadLetterError | None = None
     firing: Firing | None = None
     puts: list[Put] = field(default_factory=list)
+    stored: bool = False
     watermark: float = 0
     written: bytes | None = None
 
@@ -148,7 +150,11 @@ class Steps(Observer):
     @override
     def fired(self, place: Place, lineage: Lineage, firing: Firing, watermark: float) -> None:
         step = Step("firing", place, lineage, self.current, key=firing.key, watermark=watermark)
-        step.firing, step.puts = firing, _puts(firing.parts)
+        step.firing = firing
+        accumulators = _all_accumulators(firing.parts)
+        puts = [one.put for one in accumulators if one.put is not None]
+        step.puts = sorted(puts, key=lambda put: lineage_order(put.lineage))
+        step.stored = any(one.put is None and not one.made_of for one in accumulators)
         self._begin(step)
 
     @override
@@ -204,6 +210,8 @@ class Steps(Observer):
     @override
     def accumulator_freezer(self, freeze: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def frozen(value: Any) -> Any:
+            if self.current is None:  # the run begins with it
+                return _Accumulator(self, freeze(value), (), None)
             if (put := self._put) is None:
                 return freeze(value)
             met = put if self._in_none else None
@@ -253,16 +261,12 @@ def _ignore(*_: object) -> None:
     """Do nothing."""
 
 
-def _puts(parts: Sequence[Any]) -> list[Put]:
-    """Return the messages in accumulators, in order of lineage."""
-    puts: list[Put] = []
-    todo = [part for part in parts if isinstance(part, _Accumulator)]
-    while todo:
-        accumulator = todo.pop()
-        if accumulator.put is not None:
-            puts.append(accumulator.put)
-        todo.extend(accumulator.made_of)
-    return sorted(puts, key=lambda put: lineage_order(put.lineage))
+def _all_accumulators(parts: Sequence[Any]) -> list[_Accumulator]:
+    """Return the accumulators of a window, with all that they were made of."""
+    found = [part for part in parts if isinstance(part, _Accumulator)]
+    for accumulator in found:
+        found.extend(accumulator.made_of)
+    return found
 
 
 class _Accumulator(Frozen):

@@ -8,21 +8,37 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import pickle
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wallaroo.errors import WallarooError
 from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.topology import Application
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
+from wallaroo.transport.checkpoint import (
+    IDENTITY,
+    CheckpointError,
+    damaged,
+    describe_topology,
+    read_identity,
+)
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored import Migration, Overview, copied_beside, structure_of
+from wallaroo.transport.stored_state import (
+    StoredEntity,
+    StoredState,
+    StoredTime,
+    StoredWindows,
+    first_accumulator,
+)
 from wallaroo.windowing.kinds import windowed
+from wallaroo.windowing.watermarks import NEVER, NO_TIME
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP, stamps_in
@@ -40,10 +56,12 @@ from wallaroo_spark.live.spark_part import (
 from wallaroo_spark.live.stamped import write_stamped
 from wallaroo_spark.plans.states import levels_in, store_segments, stored_segments
 from wallaroo_spark.wire.job import Address
+from wallaroo_spark.worker.replay import CLOCK
 from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
 from wallaroo_spark.worker.states import entity_of
 from wallaroo_spark.worker.stored import Stored, unpacked
-from wallaroo_spark.worker.window_step import accumulators
+from wallaroo_spark.worker.window_step import form_of
+from wallaroo_spark.worker.window_store import KEY
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -182,9 +200,60 @@ class StoredOnSpark:
                 states.setdefault(Place(member), unpacked(blob).state)
             else:
                 step = windowed(application, member)
-                for frozen in accumulators(application, member, name, blob):
-                    states.setdefault(Place(step.name, True), frozen)
+                if accumulator := first_accumulator(form_of(application, member, name, blob)):
+                    states.setdefault(Place(step.name, True), accumulator)
         return states
+
+    def state(self, application: Application) -> StoredState:
+        """See `StoredCheckpoint.state`.
+
+        A window step is a number in the layout, and time is told for sources by their numbers. So
+        with windows, the application's topology must be the one of the checkpoint.
+
+        Raises:
+            CheckpointError: it is another one.
+        """
+        position = self.position()
+        if not position:
+            return StoredState()
+        identity = read_identity(self._directory / IDENTITY)
+        layout, steps = self._layout(), application.window_steps
+        by_number = any(isinstance(member, int) for group in layout.members for member in group)
+        if by_number and identity.topology != describe_topology(application):
+            raise CheckpointError(
+                f"the windows in {self._directory} cannot be read for another topology: on Spark "
+                "they are stored by the number of their step"
+            )
+        entities: list[StoredEntity] = []
+        windows: list[StoredWindows] = []
+        clocks: list[tuple[Any, Mapping[int, float]]] = []
+        for _, address, stored_as, blob in self._stored():
+            member, name = entity_of(layout.members[address.group], stored_as)
+            kept = unpacked(blob)
+            if isinstance(member, str):
+                visited = kept.visited if member in layout.expire_after else None
+                entities.append(StoredEntity(member, name, visited, kept.state))
+            elif name == CLOCK:
+                clocks.append(pickle.loads(kept.state))  # noqa: S301 - from the owner's directory
+            elif (form := form_of(application, member, name, blob)) is not None:
+                windows.append(StoredWindows(steps.index(member), name[len(KEY) :], form))
+        now = max([entity.visited or 0 for entity in entities], default=0)
+        state = StoredState(position, now, entities=entities, windows=windows)
+        if not clocks:
+            return state
+        (now, first, of_sources), _ = max(clocks, key=lambda clock: clock[0][0])
+        times = [
+            StoredTime(None if greatest == NO_TIME else greatest, last, ended)
+            for greatest, last, ended in of_sources
+        ]
+        watermarks = [max([reached.get(step, NEVER) for _, reached in clocks]) for step in steps]
+        return replace(
+            state,
+            now=now,
+            first=first,
+            sources=dict(zip(application.sources, times, strict=True)),
+            watermarks=watermarks,
+        )
 
     def _found(self) -> Iterator[_Found]:
         """Yield the state entities; of those that expire, the ones still there at the last record.

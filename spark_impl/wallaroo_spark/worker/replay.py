@@ -25,7 +25,7 @@ from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.states import entity_id
 from wallaroo_spark.worker.stored import Stored, unpacked
 
-_CLOCK = b"clock"
+CLOCK = b"clock"
 """The end of the id of a group's watermarks, after the prefix of its first window step."""
 
 
@@ -93,7 +93,7 @@ def replay(
     """
     application = program.application
     turns = application.window_steps
-    clock = entity_id(group, group.windows[0], _CLOCK)
+    clock = entity_id(group, group.windows[0], CLOCK)
     blob = entities.get(clock)
     earlier, reached = None, {}
     if blob is not None:

@@ -9,12 +9,21 @@ from typing import Any
 
 from wallaroo.aggregations import AggregationRecord, WindowBounds
 from wallaroo.canonical import structure_or_kind
-from wallaroo.copying import Copies, copies_by
+from wallaroo.copying import PROTOCOL, Copies, copies_by
 from wallaroo.keys import decode_key
 from wallaroo.overriding import override
 from wallaroo.topology import Application
 from wallaroo.trace import OpenWindow, Reason
-from wallaroo.windowing.kinds import Accumulating, Firing, Incoming, kind_of, windowed
+from wallaroo.windowing.kinds import (
+    Accumulating,
+    Counts,
+    Firing,
+    Incoming,
+    Panes,
+    Sessions,
+    kind_of,
+    windowed,
+)
 from wallaroo.windowing.watermarks import NEVER, Watermarks
 from wallaroo_spark.wire.lineages import Fired, Lineage, Turn, order_of
 from wallaroo_spark.wire.outbox import Context
@@ -252,20 +261,25 @@ def open_windows(
         yield OpenWindow(operation.name, key, window.start, window.end, shown, value)
 
 
-def accumulators(
-    application: Application, index: int, stored_as: bytes, blob: bytes
-) -> Iterator[bytes]:
-    """Yield the accumulators of a key that were pickled, or written by the application's codec.
+def form_of(application: Application, index: int, stored_as: bytes, blob: bytes) -> Any:
+    """Return the windows of a key as `wallaroo.transport.stored_state.StoredWindows` has them.
 
     Args:
         application: the application.
         index: the window step's node.
         stored_as: the id of one of the step's stored values, without the step's prefix.
-        blob: the value; only those of keys hold windows.
+        blob: the value; only those of keys hold windows, of others this is `None`.
     """
     if not stored_as.startswith(KEY):
-        return
+        return None
     _, windows = pickle.loads(unpacked(blob).state)  # noqa: S301 - from the owner's directory
     kind = kind_of(windowed(application, index).windows)
-    for window in kind.open(stored_as[len(KEY) :], windows):
-        yield from [part[0] for part in window.parts if type(part) is tuple]
+    if isinstance(windows, Panes):
+        return {number: _packed(part) for number, part in windows.parts.items()}
+    assert isinstance(kind, (Counts, Sessions))
+    return kind.form(windows, _packed)
+
+
+def _packed(part: Any) -> bytes:
+    """Return a frozen accumulator as it is stored."""
+    return part[0] if type(part) is tuple else pickle.dumps(part, PROTOCOL)

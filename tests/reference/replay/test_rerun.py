@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from recorded import VOTES, called, lines_of, record, voted
+from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import Rerun, ResultWriter
 
 from wallaroo import testing
@@ -247,7 +248,8 @@ def test_a_long_log_is_read_as_it_is_run(tmp_path, capfd):
             nonlocal most
             most = max(most, len(some))
 
-    one = Rerun(application, RecordedLog(tmp_path / "r"), until=3000, on_error="skip")
+    given = Input(RecordedLog(tmp_path / "r"), 0, 3000)
+    one = Rerun(application, given, on_error="skip")
     one.run([Watch()], lambda: None)
     assert one.made == 3000
     assert most <= 64

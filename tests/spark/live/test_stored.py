@@ -1,4 +1,4 @@
-"""`wallaroo checkpoint` on a checkpoint of Spark that was moved: shown, checked, migrated."""
+"""`wallaroo checkpoint` on a moved checkpoint of Spark: shown, checked, tried, migrated."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import pytest
 from live_on_spark import Count, line, send, text
 from receiving import eventually
 from standing_clock import SECOND, Clock
+from wallaroo_reference.replay.feeding import Input
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.jvm.temporary import TemporaryDirectory
 from wallaroo_spark.live.options import spark_options
 from wallaroo_spark.live.serve import Server
+from wallaroo_spark.live.stored import StoredOnSpark
 
 import wallaroo
 from wallaroo.cli.main import main
 from wallaroo.engine import ServeOptions
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.records import Tick
+from wallaroo.transport.checkpoint import CheckpointError, describe_topology
+from wallaroo.transport.recording import RecordedLog
 
 PATIENCE = 250.0
 
@@ -140,6 +144,20 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys):
 
     code, told = shown(capsys, directory, "--verify")
     assert (code, told.out) == (0, f"all of {directory} is whole\n")
+
+    app = application(receiver.port, Count)
+    given = Input(
+        RecordedLog(directory, whole=False),
+        4,
+        4,
+        StoredOnSpark(directory).state(app),
+        describe_topology(app),
+    )
+    machine = given.interpreter(app, on_error="skip")
+    machine.feed("p", [b"a", b"b"], clock.now)
+    machine.take(Tick(clock.now + 31 * SECOND))
+    assert machine.outputs["p", 0] == [b"a 1 1 | a 2 2 | a 3 1 | a 4 2\n", b"b 1 1 | b 2 1\n"]
+
     # Spark itself looks only at those that it needs.
     file = sorted(directory.glob("spark/state/*/*/*.changelog"))[0]
     content = file.read_bytes()

@@ -12,6 +12,7 @@ from hypothesis import settings
 from live_on_spark import send
 from receiving import Receiver, eventually
 from standing_clock import NOON, SECOND, Clock
+from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import Lines, Rerun
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import spark_options
@@ -327,6 +328,6 @@ def run_again(app, directory):
     """Return the outputs, late messages and dead letters of a recording of Spark."""
     assert len(list((directory / "input").glob("*.log"))) > 1
     log, out = RecordedLog(directory), io.BytesIO()
-    again = Rerun(app, log, until=log.following, on_error="skip")
+    again = Rerun(app, Input(log, 0, log.following), on_error="skip")
     again.run([Lines(out, None)], lambda: None)
     return sorted(out.getvalue().splitlines()), again.machine.late, again.dead_letters
