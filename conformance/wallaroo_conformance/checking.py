@@ -54,6 +54,8 @@ class Check:
         store: directory that gets a file for each failure, and a corpus of the cases that met rare
             pairs of facts; what is there already is run first. `None`: nothing is stored.
         reference: says what is right; `None`: the reference engine.
+        wrong_operators: those that are not what the catalogue says (`search.operators`): cases
+            with them are not run, and the check is incomplete.
         stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
             report has what was found so far. `None`: Ctrl-C is raised.
     """
@@ -68,6 +70,7 @@ class Check:
     live: LiveCheck | None = None
     store: Path | None = None
     reference: Engine | None = None
+    wrong_operators: tuple[str, ...] = ()
     stop: Event | None = None
 
 
@@ -97,6 +100,7 @@ def check_engine(
         job=check.job,
         options=check.options,
         watcher=watcher,
+        wrong=check.wrong_operators,
         give_up_early=check.fail_fast,
         stop=check.stop,
     )
@@ -130,6 +134,8 @@ def check_engine(
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, this was no check
         problems.append(f"the check itself failed: {type(error).__name__}: {error}")
     problems = [*search.problems, *problems]
+    if wrong := check.wrong_operators:
+        problems.append(f"cases with wrong operators were not run: {', '.join(wrong)}")
     if search.runner.given_up:
         problems.insert(0, search.runner.given_up)
     name = search.runner.engine.name

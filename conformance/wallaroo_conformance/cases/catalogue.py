@@ -41,12 +41,14 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.operators.marks import MARKS
 from wallaroo_conformance.cases.operators.triples import decoded
-from wallaroo_conformance.cases.payloads import PAYLOADS
+from wallaroo_conformance.cases.readable import operator_text
+from wallaroo_conformance.cases.vectors import ENDING, GOING_ON, TRIPLES
 
 FORMAT = "wallaroo-catalogue/1"
 
-_PAYLOADS = (*PAYLOADS[:24], b"x", b"['x']", b"\xc3\xa9", b"\x80", b"abcdefghijklmnopqrstuvwxyz")
-_TRIPLES = (b"a 5 m", b"b 6 d", b"a 7 e", b"c x k", b"a 1 f")
+_PAYLOADS = (*GOING_ON, *ENDING)
+_PANES = [text for mark in MARKS for text in (("m", f"1{mark}", "m"), ("m", "m", f"1{mark}"))]
+"""Texts of the messages of two panes: of the first and second, and of the third."""
 
 
 def catalogue() -> dict[str, Any]:
@@ -57,7 +59,7 @@ def catalogue() -> dict[str, Any]:
 def _operators() -> Iterator[dict[str, Any]]:
     for name, decoder in DECODERS.items():
         record = wallaroo.TCPSourceConfig("127.0.0.1", 0, decoder).decoder
-        payloads = (*_TRIPLES, b"a 5 ") if DECODERS.has(name, Trait.OF_TRIPLES) else _PAYLOADS
+        payloads = TRIPLES if DECODERS.has(name, Trait.OF_TRIPLES) else _PAYLOADS
         vectors = [_vector(payload, _fresh(record).call, payload) for payload in payloads]
         framing = {"header_length": record.header_length}
         yield {**_described(DECODERS, name, "decoder"), **framing, "vectors": vectors}
@@ -90,7 +92,8 @@ def _operators() -> Iterator[dict[str, Any]]:
         yield {**_described(EVENT_TIMES, name, "event time"), "vectors": vectors}
     for name in AGGREGATIONS:
         aggregation = aggregation_of(_component(AGGREGATIONS, name))
-        vectors = [_aggregation_vector(aggregation, _triples())]
+        rows = [[["a", 5 + at, text] for at, text in enumerate(texts)] for texts in _PANES]
+        vectors = [_aggregation_vector(aggregation, messages) for messages in rows]
         yield {**_described(AGGREGATIONS, name, "aggregation"), "vectors": vectors}
     for lists, kind in ((KEY_LISTS, "key list"), (U64_KEY_LISTS, "key list, 64-bit")):
         for name, listed in lists.items():
@@ -133,7 +136,7 @@ def _aggregation_vector(made: AggregationRecord, messages: list[Any]) -> dict[st
 
     panes = []
     for pane in (messages[:2], messages[2:3]):
-        accumulator = made.initial_accumulator()
+        accumulator = _copy(made.initial_accumulator())
         for message in pane:
             accumulator = called("update", made.call, _copy(message), accumulator)
         panes.append(accumulator)
@@ -151,6 +154,8 @@ def _described(table: Table, name: str, kind: str) -> dict[str, Any]:
         "kind": kind,
         "does": _first_line(table[name]),
         "traits": sorted(trait.name.lower() for trait in table.traits[name]),
+        "python": operator_text(table[name]),
+        **({"arguments": [*table.arguments[name]]} if table.arguments.get(name) else {}),
     }
 
 
@@ -168,7 +173,7 @@ def _messages(table: Table, name: str) -> list[Any]:
 
 
 def _triples() -> list[Any]:
-    return [decoded(payload) for payload in _TRIPLES]
+    return [decoded(payload) for payload in TRIPLES if payload.count(b" ") == 2]
 
 
 def _vector(shown: Any, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:

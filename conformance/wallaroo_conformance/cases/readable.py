@@ -6,6 +6,7 @@ import ast
 import inspect
 import sys
 import textwrap
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +34,8 @@ def module_text(case: ConformanceCase, heading: str = "") -> str:
     It has `application_setup(args)`, as ``wallaroo run`` wants it, and `INPUT`; run as a script it
     prints the reference's outputs, dead letters, entities and open windows.
     """
-    text = _Text(case)
+    text = _Text(_components(case))
+    text.need_records(case)
     parts = [f'"""{heading}"""'] if heading else []
     parts += ["from __future__ import annotations", text.imports()]
     parts += [*text.sources, _application(case), _input(case), _script(case)]
@@ -42,7 +44,12 @@ def module_text(case: ConformanceCase, heading: str = "") -> str:
 
 def application_text(case: ConformanceCase) -> str:
     """Return only the operators and `application_setup`, for people who know the rest."""
-    return _spaced([*_Text(case).sources, _application(case)])
+    return _spaced([*_Text(_components(case)).sources, _application(case)])
+
+
+def operator_text(component: Any) -> str:
+    """Return the source of an operator, behind that of what it uses."""
+    return _spaced(_Text([component]).sources)
 
 
 def input_text(case: ConformanceCase) -> str:
@@ -77,20 +84,23 @@ def run_text(case: ConformanceCase) -> str:
 
 
 class _Text:
-    """The source of a case's components, and of what they use."""
+    """The source of components, and of what they use."""
 
-    def __init__(self, case: ConformanceCase) -> None:
+    def __init__(self, components: Sequence[Any]) -> None:
         self.sources: list[str] = []
         self._plain = {"wallaroo"}
         self._from = {"typing": {"Any"}, "wallaroo.engine": {"Case", "load_engine"}}
         self._seen: set[str] = set()
+        for component in components:
+            self._include(component)
+
+    def need_records(self, case: ConformanceCase) -> None:
+        """Note what a case's own text needs to have imported."""
         if case.timed:
             kinds = {type(record).__name__ for record in case.input_log}
             self._from["wallaroo.records"] = kinds or {Frame.__name__}
         if case.form == "pipelines" and any(True for _ in case.stateful()):
             self._from[OwnState.__module__] = {OwnState.__name__}
-        for component in _components(case):
-            self._include(component)
 
     def imports(self) -> str:
         """Return the import statements."""

@@ -9,11 +9,12 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from threading import Event
 from types import FrameType
+from typing import Any
 
 from wallaroo.cli.arguments import did_you_mean
 from wallaroo.engine import Engine
@@ -40,8 +41,15 @@ from wallaroo_conformance.report.html import chapters_for, html
 from wallaroo_conformance.report.junit import reports_junit
 from wallaroo_conformance.report.markdown import markdown
 from wallaroo_conformance.report.matrix import write_matrix
-from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text, rule_note
+from wallaroo_conformance.report.showing import (
+    cases_text,
+    coverage_text,
+    failure_text,
+    operators_text,
+    rule_note,
+)
 from wallaroo_conformance.search.budget import chosen_budget
+from wallaroo_conformance.search.operators import wrong_operators
 
 
 def conform(options: argparse.Namespace) -> int:
@@ -56,7 +64,7 @@ def conform(options: argparse.Namespace) -> int:
         raise UsageError(f"unknown arguments: {unknown}{hint} (see wallaroo conform --help)")
     _check(options)
     if options.catalogue:
-        print(json.dumps(catalogue(), indent=1))
+        sys.stdout.writelines(_lines_of(catalogue()))
         return KEPT
     if options.show is not None:
         return show_case(options)
@@ -88,6 +96,15 @@ def conform(options: argparse.Namespace) -> int:
         for path in write_matrix(reports, options.matrix, options.spec):
             print(f"wrote {path}")
     return worst(reports)
+
+
+def _lines_of(catalogue: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the catalogue as JSON text, a line for each operator."""
+    rest = json.dumps({name: it for name, it in catalogue.items() if name != "operators"})
+    yield f'{rest[:-1]}, "operators": [\n'
+    operators = [json.dumps(one, separators=(",", ":")) for one in catalogue["operators"]]
+    yield ",\n".join(operators)
+    yield "\n]}\n"
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -146,6 +163,7 @@ def stopped_by_ctrl_c() -> Iterator[Event]:
 
 def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report:
     log = options.store / f"live-{engine.name}.log"
+    wrong = _wrong_operators(engine)
     with Table(engine.name, sys.stderr) as table:
         check = Check(
             budget=chosen_budget(options.profile, options.cases, options.budget),
@@ -156,6 +174,7 @@ def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report
             options=dict(options.option),
             live=None if options.no_live else partial(check_live, log=log),
             store=options.store,
+            wrong_operators=wrong,
             stop=stop,
         )
         report = check_engine(engine, check, watcher=table.show)
@@ -165,6 +184,20 @@ def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report
     if isinstance(engine, PipeEngine):
         print(f"what it wrote to its standard error: {engine.log}")
     return report
+
+
+def _wrong_operators(engine: Engine) -> tuple[str, ...]:
+    """Try the operators of an engine that has its own, say which are wrong, and return these.
+
+    Adapters have ours.
+    """
+    if not isinstance(engine, PipeEngine) or engine.adapter:
+        return ()
+    print(f"{engine.name}: trying its operators", file=sys.stderr, flush=True)
+    wrong = wrong_operators(engine)
+    if wrong:
+        print(operators_text(wrong, engine.name), end="\n\n")
+    return tuple([name for one in wrong for name in one.names])
 
 
 def _print(report: Report) -> None:

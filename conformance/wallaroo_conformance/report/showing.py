@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -10,12 +11,15 @@ from wallaroo.keys import show_key
 from wallaroo.readable import structure_text
 from wallaroo_conformance.cases.case import SOURCES
 from wallaroo_conformance.cases.readable import application_text, input_text, run_text
+from wallaroo_conformance.cases.vectors import operators_of
 from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.search.operators import WrongOperator
 
 _LONGEST = 160  # characters of a line of a trace
+_MOST_INPUTS, _MOST_ROWS = 4, 2  # lines about a wrong operator
 
 
 def rule_place(rule: str) -> str:
@@ -143,6 +147,26 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
     if failure.stored:
         parts.append(f"  replay: wallaroo replay {failure.stored} {named}")
     return "\n".join(parts)
+
+
+def operators_text(wrong: Sequence[WrongOperator], engine: str) -> str:
+    """Return which operators are wrong, each with an input, and what is wanted and what came."""
+    lines: list[str] = []
+    for one in wrong:
+        case, failing = one.failing.case, one.failing
+        inputs = input_text(case).splitlines()
+        lines.append(f"{' or '.join(one.names)}, in {', '.join(operators_of(case))}:")
+        lines += [f"  input     {line}" for line in inputs[:_MOST_INPUTS]]
+        if len(inputs) > _MOST_INPUTS:
+            lines.append(f"  and {len(inputs) - _MOST_INPUTS} more")
+        rows = traces_side_by_side(failing.meaning.trace, failing.result)
+        nothing = "(nothing more)" if any(mark == " " for mark, *_ in rows) else "(nothing)"
+        different = [(left, right) for mark, left, right in rows if mark != " "]
+        for left, right in different[:_MOST_ROWS]:
+            lines += [f"  expected  {left or nothing}", f"  got       {right or nothing}"]
+    number = f"{len(wrong)} operator{'s are' if len(wrong) > 1 else ' is'}"
+    said = f"{engine}: {number} not what the catalogue says (wallaroo conform --catalogue)"
+    return "\n".join([*lines, f"{said}; rules are judged by cases without"])
 
 
 def cases_text(report: Report) -> str:

@@ -16,6 +16,7 @@ from wallaroo.engine import Engine, load_engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
+from wallaroo_conformance.cases.vectors import operators_of
 from wallaroo_conformance.judge.claims import DIVERGENCES, Claims, Divergence
 from wallaroo_conformance.judge.differences import Crash, Result, differences, says_something
 from wallaroo_conformance.judge.law import Law
@@ -35,6 +36,7 @@ class Judge:
         findings: where everything is noted.
         divergences: differences that are known and accepted.
         today: the day, for those.
+        wrong: operators of which the engine has others; cases with them are beyond it.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Judge:
         findings: Findings,
         divergences: tuple[Divergence, ...],
         today: date,
+        wrong: Collection[str] = (),
     ) -> None:
         self.runner = runner
         self.oracle = oracle
@@ -52,6 +55,7 @@ class Judge:
         findings.excusing = self.claims.excusing()
         self._divergences = divergences
         self._today = today
+        self._wrong = frozenset(wrong)
 
     def adapted(self, case: ConformanceCase) -> ConformanceCase:
         """Return the case in a form that the engine can run."""
@@ -86,7 +90,7 @@ class Judge:
         self.findings.generated += len(adapted) - (len(given) - len(own))
         answered: list[tuple[Meaning, Result]] = []
         for meaning, result in zip(given, own, strict=False):
-            if self._refused(result):
+            if self.refused(result):
                 why = f"{REFUSED}{result.refusal}"
                 self.findings.add_beyond(meaning, why, refused=False)
             else:
@@ -167,13 +171,13 @@ class Judge:
 
     def failing(self, meaning: Meaning, result: Result) -> Failing | None:
         """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""
-        if self._refused(result):
+        if self.refused(result):
             return None
         compared = self.claims.comparable(meaning.trace, result)
         kinds = differences(*compared)
         return Failing(meaning, kinds, result) if kinds else None
 
-    def _refused(self, result: Result) -> TypeGuard[Crash]:
+    def refused(self, result: Result) -> TypeGuard[Crash]:
         """Whether an answer is the refusal of an engine that refuses in `run`."""
         in_run = self.runner.capabilities.refuses_in_run
         return in_run and isinstance(result, Crash) and result.refusal != ""
@@ -186,6 +190,8 @@ class Judge:
 
     def beyond(self, meaning: Meaning) -> str | None:
         """Return why the engine cannot or need not run a case, or `None`."""
+        if self._wrong and (wrong := self._wrong.intersection(operators_of(meaning.case))):
+            return f"its operator {min(wrong)} is not what the catalogue says"
         if meaning.case.isolation == "trusting" and meaning.trace.findings:
             kind = meaning.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
@@ -205,7 +211,7 @@ class Judge:
 
     def _note(self, meaning: Meaning, result: Result) -> None:
         failing = self.failing(meaning, result)
-        if self._refused(result):
+        if self.refused(result):
             return
         if failing is None:
             self.findings.add_kept(meaning)

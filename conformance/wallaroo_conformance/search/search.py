@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from threading import Event
@@ -82,6 +82,7 @@ class Search:
         divergences: differences that are known and accepted.
         today: the day, for those.
         watcher: is called with the progress.
+        wrong: operators of which the engine has others: no case with them is run.
         give_up_early: stop generating after the first cases that fail.
         stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
         clock: of a budget's time, in seconds.
@@ -98,6 +99,7 @@ class Search:
         divergences: tuple[Divergence, ...] = DIVERGENCES,
         today: date | None = None,
         watcher: Watcher | None = None,
+        wrong: Collection[str] = (),
         give_up_early: bool = False,
         stop: Event | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -110,7 +112,7 @@ class Search:
         most = max(int(job * _OWN_CASES), 1)
         self._generation = Generation(seed, modes, most, self.findings.coverage, few=give_up_early)
         self._judge = Judge(
-            self.runner, self.oracle, self.findings, divergences, today or date.today()
+            self.runner, self.oracle, self.findings, divergences, today or date.today(), wrong
         )
         for relation in RELATIONS:
             if (why := self._judge.claims.unasked(relation)) is not None:

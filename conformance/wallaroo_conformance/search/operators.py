@@ -1,0 +1,80 @@
+"""Operators first: which of an engine's operators are not what the catalogue says.
+
+An engine in another language has operators of its own. While one of them is guessed, rules seem
+broken that are kept. So each is tried in small cases, and what is wrong is named by its operator.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from wallaroo.engine import Engine
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.vectors import edges, one_by_one, operators_of, steps
+from wallaroo_conformance.judge.oracle import Meaning, reference_oracle
+from wallaroo_conformance.search.findings import Failing, Findings
+from wallaroo_conformance.search.judging import Judge
+from wallaroo_conformance.search.running import Runner
+
+
+@dataclass(frozen=True)
+class WrongOperator:
+    """An operator that is not what the catalogue says, or several, of which at least one is not.
+
+    Args:
+        names: of the operators.
+        failing: the smallest case that shows it.
+    """
+
+    names: tuple[str, ...]
+    failing: Failing
+
+
+def wrong_operators(engine: Engine) -> list[WrongOperator]:
+    """Try each operator that an engine takes, and return those that are wrong.
+
+    Where a case fails, the one of its operators is to blame whose cases fail most often.
+    """
+    runner = Runner(engine)
+    judge = Judge(runner, reference_oracle(), Findings(), (), date.today())
+    with runner.reducing():
+        tried: Counter[str] = Counter()
+        failed: Counter[str] = Counter()
+        failing: list[Failing] = []
+        for meaning, found in _judged(judge, [*edges(), *steps()]):
+            tried.update(operators_of(meaning.case))
+            if found is not None:
+                failed.update(operators_of(meaning.case))
+                failing.append(found)
+        wrong: dict[tuple[str, ...], Failing] = {}
+        for one in failing:
+            shares = {name: failed[name] / tried[name] for name in operators_of(one.case)}
+            blamed = [name for name, share in shares.items() if share == max(shares.values())]
+            wrong.setdefault(tuple(blamed), one)
+        sure = {names for names in wrong if len(names) == 1}
+        return [
+            WrongOperator(names, _alone(judge, one))
+            for names, one in wrong.items()
+            if names in sure or not any({*name} < {*names} for name in sure)
+        ]
+
+
+def _alone(judge: Judge, failing: Failing) -> Failing:
+    """Return a case of one message that fails too, if there is one."""
+    each = [found for _, found in _judged(judge, one_by_one(failing.case)) if found is not None]
+    return each[0] if each else failing
+
+
+def _judged(
+    judge: Judge, cases: Sequence[ConformanceCase]
+) -> Iterator[tuple[Meaning, Failing | None]]:
+    """Yield the cases that the engine has run, and how it differs."""
+    asked = judge.oracle.ask([*dict.fromkeys(map(judge.adapted, cases))])
+    meanings = [one for one in asked if judge.beyond(one) is None]
+    results = judge.runner.run([meaning.case for meaning in meanings])
+    for meaning, result in zip(meanings, results, strict=False):
+        if not judge.refused(result):
+            yield meaning, judge.failing(meaning, result)
