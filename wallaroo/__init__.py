@@ -20,6 +20,7 @@ from wallaroo.decorators import (
     computation_multi,
     decoder,
     encoder,
+    kafka_decoder,
     key_extractor,
     partition,
     state_computation,
@@ -33,6 +34,17 @@ from wallaroo.errors import (
     WallarooError,
     WallarooParameterError,
 )
+from wallaroo.kafka import (
+    CustomKafkaSinkCLIParser,
+    CustomKafkaSourceCLIParser,
+    DefaultKafkaSinkCLIParser,
+    DefaultKafkaSourceCLIParser,
+    KafkaSinkConfig,
+    KafkaSourceConfig,
+    kafka_parse_sink_options,
+    kafka_parse_source_options,
+)
+from wallaroo.kafka_records import KafkaOutput, KafkaRecord, kafka_timestamp
 from wallaroo.times import days, hours, microseconds, milliseconds, minutes, nanoseconds, seconds
 from wallaroo.topology import Application
 from wallaroo.windows import count_windows, range_windows, session_windows
@@ -42,9 +54,17 @@ __all__ = [
     "Application",
     "ApplicationBuilder",
     "ApplicationLoadError",
+    "CustomKafkaSinkCLIParser",
+    "CustomKafkaSourceCLIParser",
+    "DefaultKafkaSinkCLIParser",
+    "DefaultKafkaSourceCLIParser",
     "Engine",
     "FrameError",
     "GenSourceConfig",
+    "KafkaOutput",
+    "KafkaRecord",
+    "KafkaSinkConfig",
+    "KafkaSourceConfig",
     "Pipeline",
     "TCPSinkConfig",
     "TCPSourceConfig",
@@ -59,6 +79,10 @@ __all__ = [
     "decoder",
     "encoder",
     "hours",
+    "kafka_decoder",
+    "kafka_parse_sink_options",
+    "kafka_parse_source_options",
+    "kafka_timestamp",
     "key_extractor",
     "microseconds",
     "milliseconds",

@@ -31,6 +31,7 @@ from wallaroo.checks import (
 )
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH
+from wallaroo.kafka_records import kafka_timestamp
 from wallaroo.times import event_time_from
 
 State = TypeVar("State", covariant=True)
@@ -63,8 +64,18 @@ class Decoder(Component):
 
 
 @dataclass(frozen=True)
+class KafkaDecoder(Component):
+    """`call(value: bytes) -> message | None`; if `whole`, it gets the `KafkaRecord` (kafka-7)."""
+
+    whole: bool
+
+    def _checked_values(self) -> tuple[Any, ...]:
+        return (self.whole,)
+
+
+@dataclass(frozen=True)
 class Encoder(Component):
-    """`call(message) -> bytes | str | None` (sink-1)."""
+    """`call(message) -> bytes | str | None` (sink-1); for a Kafka sink see kafka-13."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +119,15 @@ class EventTime(Component):
     Args:
         judged: returns what the call gave as an event time; raises `BadTimeError`.
         usual: an engine need not ask `judged` about an `int` from here up to the last event time.
+        of_record: the call gets the record of a Kafka topic, not the message (kafka-8).
     """
 
     judged: Callable[[Any], int] = event_time_from
     usual: int = 0
+    of_record: bool = False
+
+    def _checked_values(self) -> tuple[Any, ...]:
+        return (self.of_record,)
 
 
 @dataclass(frozen=True)
@@ -127,7 +143,12 @@ def decoder_of(component: object) -> Decoder:
     Raises:
         WallarooParameterError: it does not have these methods, or its header is not 1 to 8 bytes.
     """
-    instance = stateless_instance(component, "a decoder", "decode")
+    instance = stateless_instance(component, "a decoder", "decode", _OF_RECORDS)
+    if hasattr(instance, _OF_RECORDS) and not hasattr(instance, "decode"):
+        raise WallarooParameterError(
+            f"{name_of(instance)} decodes records of Kafka, which only a KafkaSourceConfig has. "
+            'Write: @wallaroo.decoder(header_length=4, length_fmt=">I")'
+        )
     for method, parameters in (("header_length", 0), ("payload_length", 1), ("decode", 1)):
         method_of(instance, "a decoder", method, parameters)
     header_length = answer_of(instance, "header_length")
@@ -139,6 +160,19 @@ def decoder_of(component: object) -> Decoder:
     return Decoder(
         component, name_of(instance), instance.decode, header_length, instance.payload_length
     )
+
+
+def kafka_decoder_of(component: object) -> KafkaDecoder:
+    """Return `component` as a Kafka source's decoder: `decode_record(record)`, or `decode(data)`.
+
+    Raises:
+        WallarooParameterError: it has neither.
+    """
+    what = "a decoder"
+    instance = stateless_instance(component, what, "decode", _OF_RECORDS)
+    whole = hasattr(instance, _OF_RECORDS)
+    call = method_of(instance, what, _OF_RECORDS if whole else "decode", 1)
+    return KafkaDecoder(component, name_of(instance), call, whole)
 
 
 def encoder_of(component: object) -> Encoder:
@@ -259,13 +293,24 @@ def partition_function_of(component: object) -> PartitionFunction:
     return PartitionFunction(component, name_of(instance), call)
 
 
-def event_time_of(function: object) -> EventTime:
+def event_time_of(function: object, *, of_kafka: bool = False) -> EventTime:
     """Return `function`, which takes a message, as the function of event times (time-2).
+
+    Args:
+        function: of a Kafka source it may be `wallaroo.kafka_timestamp`, which takes the record.
+        of_kafka: it is of a Kafka source.
 
     Raises:
         WallarooParameterError: it cannot be called with a message.
     """
     what = "an event time"
+    if function is kafka_timestamp:
+        if not of_kafka:
+            raise WallarooParameterError(
+                "event_time=kafka_timestamp: only records of Kafka have a timestamp of their own "
+                "(kafka-8). Write a function (message) that returns nanoseconds since 1970"
+            )
+        return EventTime(function, name_of(function), kafka_timestamp, of_record=True)
     if inspect.isclass(function) or not callable(function) or not takes(function, 1):
         raise WallarooParameterError(
             f"event_time={name_of(function)}: expected a function (message) that returns "
@@ -312,6 +357,7 @@ def decoder_format(length_fmt: str, header_length: int) -> struct.Struct:
 
 
 _KEY_METHODS = ("partition", "extract_key")
+_OF_RECORDS = "decode_record"
 
 
 def _key_method(instance: object) -> str:
@@ -347,12 +393,17 @@ def _restored(kind: type[Component], component: Any, name: str, *said: Any) -> C
     if kind is Decoder:
         (length,) = said
         return Decoder(component, name, instance.decode, length, instance.payload_length)
+    if kind is KafkaDecoder:
+        (whole,) = said
+        return KafkaDecoder(
+            component, name, getattr(instance, _OF_RECORDS if whole else "decode"), whole
+        )
     if kind is Encoder:
         return Encoder(component, name, instance.encode)
     if kind is PartitionFunction:
         return PartitionFunction(component, name, getattr(instance, _key_method(instance)))
     if kind is EventTime:
-        return EventTime(component, name, component)
+        return EventTime(component, name, component, of_record=said[0])
     if kind is Generator:
         return Generator(component, name, instance.apply, instance.initial_value)
     multi = said[0]

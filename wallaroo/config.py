@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Generic, overload
 
 from wallaroo import kinds
@@ -123,7 +124,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
         object.__setattr__(self, "port", _port(what, port))
         object.__setattr__(self, "decoder", checked_at(what, decoder_of, decoder))
         object.__setattr__(self, "max_size", max_size)
-        _set_time(self, what, event_time, idle_after)
+        set_time(self, what, event_time, idle_after)
 
     @property
     def address(self) -> str:
@@ -182,7 +183,7 @@ class GenSourceConfig(Generic[kinds.Message]):
         (generator,) = _arguments(what, given, named, ("generator",))
         object.__setattr__(self, "generator", checked_at(what, generator_of, generator))
         object.__setattr__(self, "decoder", None)
-        _set_time(self, what, event_time, idle_after)
+        set_time(self, what, event_time, idle_after)
 
     @property
     def address(self) -> str:
@@ -317,9 +318,23 @@ def _without_effect(what: str, names: Iterable[str]) -> None:
             _log.warning("%s: the argument %s is accepted and has no effect here", what, name)
 
 
-def _set_time(config: Any, what: str, event_time: Any, idle_after: Any) -> None:
+def set_time(
+    config: Any, what: str, event_time: Any, idle_after: Any, *, of_kafka: bool = False
+) -> None:
+    """Set the fields of a source that are about time, checked.
+
+    Args:
+        config: the configuration.
+        what: its class, for errors.
+        event_time: as given.
+        idle_after: as given.
+        of_kafka: it is of a Kafka source (kafka-8).
+
+    Raises:
+        WallarooParameterError: one of them is not what it should be.
+    """
     if event_time is not None:
-        event_time = checked_at(what, event_time_of, event_time)
+        event_time = checked_at(what, partial(event_time_of, of_kafka=of_kafka), event_time)
     if idle_after is not None:
         duration(f"{what}: idle_after", idle_after)
     object.__setattr__(config, "event_time", event_time)

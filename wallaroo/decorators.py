@@ -29,7 +29,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 # A function's result; type checkers show these names where another type is returned.
-ResultOfEncoder = TypeVar("ResultOfEncoder", bound=bytes | str | None)
+ResultOfEncoder = TypeVar("ResultOfEncoder", bound=kinds.KafkaResult)
 ResultOfPartition = TypeVar("ResultOfPartition", bound=Key)
 ResultOfMulti = TypeVar("ResultOfMulti", bound=Iterable[Any] | None)
 
@@ -74,6 +74,13 @@ class DecodingFunction(Decorated[P, R]):
     def header_length(self) -> int:
         """Return the header's length, in bytes."""
         return self._header_length
+
+
+class RecordDecodingFunction(Decorated[P, R]):
+    """A decorated decoder of a Kafka source, which gets whole records."""
+
+    _methods = ("decode_record",)
+    decode_record: Callable[P, R]
 
 
 class EncodingFunction(Decorated[P, R]):
@@ -171,8 +178,21 @@ def decoder(
     return decorate
 
 
+def kafka_decoder(function: Callable[P, R]) -> RecordDecodingFunction[P, R]:
+    """Make a decoder of a function ``(record: KafkaRecord) -> message | None`` (kafka-7).
+
+    Raises:
+        WallarooParameterError: it decorates something else.
+    """
+    _expect(function, 1, "kafka_decoder", "(record)")
+    return RecordDecodingFunction(function)
+
+
 def encoder(function: Callable[P, ResultOfEncoder]) -> EncodingFunction[P, ResultOfEncoder]:
     """Make an encoder of a function ``(message) -> bytes | str | None``.
+
+    For a Kafka sink it may also return ``(value, key)``, ``(value, key, partition)``, or a
+    `KafkaOutput` (kafka-13).
 
     Raises:
         WallarooParameterError: it decorates something else.

@@ -59,5 +59,13 @@ class AddressArgumentError(WallarooParameterError, UsageError):
     """`--in` or `--out` of an application is missing, or has no address after it."""
 
 
+class KafkaArgumentError(AddressArgumentError):
+    """An option of a Kafka source or sink is missing or wrong; `option` is its name if missing."""
+
+    def __init__(self, option: str, message: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
 class ExtraMissingError(UsageError):
     """A command or an option needs a package that is not installed; says how to install it."""

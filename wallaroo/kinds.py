@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from wallaroo.components import OwnState
+from wallaroo.kafka_records import KafkaOutput, KafkaRecord
 from wallaroo.keys import Key
 
 In = TypeVar("In", contravariant=True)
@@ -58,6 +59,30 @@ class Decoder(Protocol[Out]):
     @abstractmethod
     def decode(self, payload: bytes, /) -> Out | None:
         """Return the message."""
+
+
+class ValueDecoder(Protocol[Out]):
+    """Turns the values of a Kafka topic's records into messages (kafka-7)."""
+
+    @abstractmethod
+    def decode(self, value: bytes, /) -> Out | None:
+        """Return the message."""
+
+
+class RecordDecoder(Protocol[Out]):
+    """Turns the records of a Kafka topic into messages (kafka-7)."""
+
+    @abstractmethod
+    def decode_record(self, record: KafkaRecord, /) -> Out | None:
+        """Return the message."""
+
+
+class KafkaEncoder(Protocol[In]):
+    """Turns messages into outputs for a Kafka topic (kafka-13)."""
+
+    @abstractmethod
+    def encode(self, message: In, /) -> KafkaResult:
+        """Return the output: a value, ``(value, key)``, ``(value, key, partition)``, or all."""
 
 
 class Encoder(Protocol[In]):
@@ -216,7 +241,18 @@ K = TypeVar("K", bound=Key)
 L = TypeVar("L")
 A = TypeVar("A")
 
+KafkaText: TypeAlias = bytes | str | None
+KafkaResult: TypeAlias = (
+    KafkaText | tuple[KafkaText, KafkaText] | tuple[KafkaText, KafkaText, int | None] | KafkaOutput
+)
 AnyDecoder: TypeAlias = Decoder[M] | Callable[[], Decoder[M]]
+AnyKafkaDecoder: TypeAlias = (
+    ValueDecoder[M]
+    | RecordDecoder[M]
+    | Callable[[], ValueDecoder[M]]
+    | Callable[[], RecordDecoder[M]]
+)
+AnyKafkaEncoder: TypeAlias = KafkaEncoder[M] | Callable[[], KafkaEncoder[M]]
 AnyEncoder: TypeAlias = Encoder[M] | Callable[[], Encoder[M]]
 AnyComputation: TypeAlias = (
     Computation[M, N]

@@ -1,4 +1,4 @@
-"""The records of an input log: frames, a generator's values, ticks, and ends of sources (time-1).
+"""The records of an input log: frames, values, Kafka's records, ticks, ends of sources (time-1).
 
 A record's position in the log is its sequence number, counted from 0. Its arrival time is an `int`
 of nanoseconds since 1970 which never decreases along the log. What an application does is a
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+
+from wallaroo.kafka_records import KafkaRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,55 @@ class Unportable:
 
 
 @dataclass(frozen=True, slots=True)
+class Consumed:
+    """A record of a Kafka source's topic (kafka-1).
+
+    Args:
+        source: the source's name.
+        record: what was read.
+        at: arrival time, in nanoseconds since 1970.
+    """
+
+    source: str
+    record: KafkaRecord
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A Kafka source reads these partitions from here on.
+
+    Those of the source's first such record hold its watermark back from here on; one that is
+    added later does so from its first record on (kafka-6, kafka-9).
+
+    Args:
+        source: the source's name.
+        partitions: for each its number, its first offset, and the offset at which it ends;
+            `None`: it does not end (kafka-10).
+        at: arrival time, in nanoseconds since 1970.
+    """
+
+    source: str
+    partitions: tuple[tuple[int, int, int | None], ...]
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """Sequence numbers of offsets that hold nothing (kafka-1). Nothing happens at them.
+
+    Args:
+        source: the source's name.
+        numbers: how many.
+        at: arrival time of the run that they are in, in nanoseconds since 1970.
+    """
+
+    source: str
+    numbers: int
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has moved on, and something is due (time-1).
 
@@ -77,6 +128,7 @@ class End:
             letter of this record (graph-4); else `None`.
         error: that exception's text.
         ends_run: it was `SystemExit` or `KeyboardInterrupt`, which end the run (dead-3).
+        partition: only this partition of a Kafka source ends (kafka-9); `None`: all of the source.
     """
 
     source: str
@@ -84,9 +136,10 @@ class End:
     error_type: str | None = None
     error: str = ""
     ends_run: bool = False
+    partition: int | None = None
 
 
-Record: TypeAlias = Frame | Value | Tick | End
+Record: TypeAlias = Frame | Value | Consumed | Assigned | Unused | Tick | End
 
 
 def with_times_that_never_decrease(records: Iterable[Record]) -> list[Record]:

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
-from wallaroo.components import Component, Decoder, Encoder, EventTime, StateBuilder
+from wallaroo.components import (
+    Component,
+    Decoder,
+    Encoder,
+    EventTime,
+    KafkaDecoder,
+    StateBuilder,
+)
 from wallaroo.keys import Key
 from wallaroo.operations import Operation, Windowed
 from wallaroo.windows import Windows
@@ -24,10 +31,10 @@ SinkId: TypeAlias = tuple[str, int]
 
 
 class SourceConfig(Protocol):
-    """Where a source's messages come from: `TCPSourceConfig` or `GenSourceConfig`."""
+    """Where messages come from: `TCPSourceConfig`, `KafkaSourceConfig`, `GenSourceConfig`."""
 
     @property
-    def decoder(self) -> Decoder | None:
+    def decoder(self) -> Decoder | KafkaDecoder | None:
         """Its decoder; `None` for a generator."""
 
     @property
@@ -44,7 +51,7 @@ class SourceConfig(Protocol):
 
 
 class SinkConfig(Protocol):
-    """Where a sink's outputs go; today only `TCPSinkConfig`."""
+    """Where a sink's outputs go; `TCPSinkConfig` or `KafkaSinkConfig`."""
 
     @property
     def encoder(self) -> Encoder:

@@ -6,14 +6,18 @@ Sans-IO: no socket, thread or clock. The feeder empties `outputs` and `dead_lett
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from wallaroo.findings import Finding
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Assigned, End, Tick, Unused, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended, Entity, OpenWindow
 from wallaroo_reference.cells import Cells, Moment
 from wallaroo_reference.meter import Meter
+
+
+Single: TypeAlias = Value | Assigned | Unused | Tick | End
+"""A record that a machine takes by itself; frames, and records of Kafka, are fed many at once."""
 
 
 class Machine(Protocol):
@@ -21,7 +25,8 @@ class Machine(Protocol):
 
     Attributes:
         sequence: the number the next frame gets.
-        outputs: the outputs of each sink, in order, until the feeder takes them.
+        outputs: the outputs of each sink, in order, until the feeder takes them: bytes, of a Kafka
+            sink `wallaroo.kafka_records.Produced`.
         dead_letters: the dead letters, in order, until the feeder takes them.
         ended: why the run ended before its input did (dead-3, dead-4), else `None`; once it is
             set, `feed` does nothing.
@@ -30,7 +35,7 @@ class Machine(Protocol):
     """
 
     sequence: int
-    outputs: dict[SinkId, list[bytes]]
+    outputs: dict[SinkId, list[Any]]
     dead_letters: list[DeadLetter]
     ended: Ended | None
     meter: Meter
@@ -43,20 +48,24 @@ class Machine(Protocol):
     def late(self) -> Mapping[tuple[str, str], int]:
         """Late messages by (step, ``dropped`` or ``partly``) (window-6)."""
 
-    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
+    def feed(
+        self, source: str, payloads: Sequence[Any], at: int = 0, partition: int | None = None
+    ) -> None:
         """Process frames of one source, in order, each completely before the next begins.
 
         Args:
             source: the source's name.
-            payloads: the frames' payloads. If the meter has limits this is a list; when there are
-                enough outputs the feed ends early, and the payloads that were not processed are
-                removed from the list.
+            payloads: the frames' payloads. Of a Kafka source the records of consecutive offsets
+                of one partition: their values, or whole, if `KafkaSourceConfig.whole` says so.
+                If the meter has limits this is a list; when there are enough outputs the feed ends
+                early, and the payloads that were not processed are removed from the list.
             at: the arrival time of all of them, in nanoseconds; a time before the last record's
                 counts as that record's (time-1).
+            partition: of a Kafka source, where they stand.
         """
 
-    def take(self, record: Value | Tick | End) -> None:
-        """Process a record that is not a frame."""
+    def take(self, record: Single) -> None:
+        """Process a record by itself."""
 
     def due(self) -> int | None:
         """Return the earliest arrival time at which time alone makes something due (time-1).

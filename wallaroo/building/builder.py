@@ -9,6 +9,9 @@ from typing import Any, Never, TypeVar, overload
 
 from wallaroo import kinds
 from wallaroo.building.declarations import (
+    SOURCES,
+    AnySink,
+    AnySource,
     Declarations,
     checked_keys,
     checked_sinks,
@@ -24,7 +27,6 @@ from wallaroo.components import (
     state_builder_of,
     state_computation_of,
 )
-from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Operation, Stateful, Stateless, Windowed
@@ -57,9 +59,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         self._pipeline: str | None = None
         self._ended: str | None = None  # the call that ended the current pipeline
 
-    def new_pipeline(
-        self, name: str, source_config: TCPSourceConfig[Any] | GenSourceConfig[Any]
-    ) -> ApplicationBuilder:
+    def new_pipeline(self, name: str, source_config: AnySource[Any]) -> ApplicationBuilder:
         """Begin a pipeline called `name`, fed by `source_config`."""
         self._refuse_open_pipeline()
         where = f"application {self._name!r}"
@@ -71,7 +71,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         sources = [node for node in self._nodes if isinstance(node, Source)]
         if any(source.pipeline == name for source in sources):
             raise WallarooParameterError(f"{where}: there is a pipeline of that name already")
-        if not isinstance(source_config, (TCPSourceConfig, GenSourceConfig)):
+        if not isinstance(source_config, SOURCES):
             raise WallarooParameterError(
                 f"{where}: expected a source, not {described(source_config)}. Write: "
                 f".new_pipeline({name!r}, wallaroo.TCPSourceConfig(HOST, PORT, DECODER))"
@@ -207,12 +207,12 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
             )
         return self._step(Windowed(window.windows, window.aggregation, name, route))
 
-    def to_sink(self, sink_config: TCPSinkConfig[Any]) -> ApplicationBuilder:
+    def to_sink(self, sink_config: AnySink[Any]) -> ApplicationBuilder:
         """End the pipeline in a sink."""
         return self._sinks("to_sink", [sink_config])
 
     def to_sinks(
-        self, sink_configs: list[TCPSinkConfig[Any]] | tuple[TCPSinkConfig[Any], ...]
+        self, sink_configs: list[AnySink[Any]] | tuple[AnySink[Any], ...]
     ) -> ApplicationBuilder:
         """End the pipeline in several sinks, each of which gets every message (sink-2)."""
         return self._sinks("to_sinks", sink_configs)
@@ -292,7 +292,7 @@ Write first: .new_pipeline(NAME, SOURCE_CONFIG)
         self._nodes.append(Step(self._pipeline, position, operation, (len(self._nodes) - 1,)))
         return self
 
-    def _sinks(self, method: str, configs: Sequence[TCPSinkConfig[Any]]) -> ApplicationBuilder:
+    def _sinks(self, method: str, configs: Sequence[AnySink[Any]]) -> ApplicationBuilder:
         checked = checked_sinks(self._where(method, None), configs)
         assert self._pipeline is not None  # `_where` has refused the call otherwise
         origin = (len(self._nodes) - 1,)

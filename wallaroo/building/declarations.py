@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from wallaroo.checks import name_of
 from wallaroo.components import StateBuilder
-from wallaroo.config import TCPSinkConfig
+from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.errors import WallarooParameterError
+from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.keys import BadKeyError, Key, encode_key, is_u64
 from wallaroo.times import duration
 from wallaroo.topology import Codec, Source, SourceConfig, StatePartition
 from wallaroo.windows import show_duration
+
+M = TypeVar("M")
+AnySource: TypeAlias = TCPSourceConfig[M] | KafkaSourceConfig[M] | GenSourceConfig[M]
+AnySink: TypeAlias = TCPSinkConfig[M] | KafkaSinkConfig[M]
+
+SOURCES = (TCPSourceConfig, KafkaSourceConfig, GenSourceConfig)
+SINKS = (TCPSinkConfig, KafkaSinkConfig)
 
 
 class Declarations:
@@ -80,9 +88,7 @@ def refuse_same_address(where: str, config: SourceConfig, others: Sequence[Sourc
             )
 
 
-def checked_sinks(
-    where: str, configs: Sequence[TCPSinkConfig[Any]]
-) -> tuple[TCPSinkConfig[Any], ...]:
+def checked_sinks(where: str, configs: Sequence[AnySink[Any]]) -> tuple[AnySink[Any], ...]:
     """Return the sinks of a pipeline's end.
 
     Raises:
@@ -95,7 +101,7 @@ def checked_sinks(
             "Write: .to_sinks([wallaroo.TCPSinkConfig(HOST, PORT, ENCODER), …])"
         )
     for config in configs:
-        if not isinstance(config, TCPSinkConfig):
+        if not isinstance(config, SINKS):
             raise WallarooParameterError(
                 f"{where}: expected a sink, not {described(config)}. Write: "
                 ".to_sink(wallaroo.TCPSinkConfig(HOST, PORT, ENCODER))"

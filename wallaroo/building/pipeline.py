@@ -29,6 +29,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from wallaroo import kinds
 from wallaroo.building.declarations import (
+    SOURCES,
+    AnySink,
+    AnySource,
     Declarations,
     checked_sinks,
     codec_in,
@@ -43,7 +46,6 @@ from wallaroo.components import (
     state_builder_of,
     state_computation_of,
 )
-from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import Key
 from wallaroo.operations import (
@@ -82,7 +84,7 @@ _NAMED_BY: dict[type, str] = {
 class _Sinks:
     """The sinks of one call."""
 
-    configs: tuple[TCPSinkConfig[Any], ...]
+    configs: tuple[AnySink[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class _Done:
     """The end of a pipeline without a sink."""
 
 
-_What: TypeAlias = TCPSourceConfig[Any] | GenSourceConfig[Any] | Operation | _Sinks | _Done
+_What: TypeAlias = AnySource[Any] | Operation | _Sinks | _Done
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,13 +184,13 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
             )
         return Pipeline(self._name, Merge(), (self, other), self._keyed, next(_calls))
 
-    def to_sink(self: Pipeline[M, K], sink_config: TCPSinkConfig[M]) -> Pipeline[M, K]:
+    def to_sink(self: Pipeline[M, K], sink_config: AnySink[M]) -> Pipeline[M, K]:
         """Return the pipeline, ended in a sink."""
         return self._sinks("to_sink", (sink_config,))
 
     def to_sinks(
         self: Pipeline[M, K],
-        sink_configs: list[TCPSinkConfig[M]] | tuple[TCPSinkConfig[M], ...],
+        sink_configs: list[AnySink[M]] | tuple[AnySink[M], ...],
     ) -> Pipeline[M, K]:
         """Return the pipeline, ended in several sinks that each get every message (sink-2)."""
         return self._sinks("to_sinks", sink_configs)
@@ -218,7 +220,7 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
             ) from None
         return self._next(Stateless(computation, parallel), keyed=self._keyed)
 
-    def _sinks(self, method: str, configs: Sequence[TCPSinkConfig[Any]]) -> Pipeline[Any, Any]:
+    def _sinks(self, method: str, configs: Sequence[AnySink[Any]]) -> Pipeline[Any, Any]:
         checked = checked_sinks(self._where(method, None), configs)
         return self._next(_Sinks(checked), keyed=self._keyed)
 
@@ -237,9 +239,7 @@ class Pipeline(Generic[kinds.Message, kinds.MessageKey]):
         return where
 
 
-def source(
-    name: str, source_config: TCPSourceConfig[M] | GenSourceConfig[M]
-) -> Pipeline[M, tuple[()]]:
+def source(name: str, source_config: AnySource[M]) -> Pipeline[M, tuple[()]]:
     """Begin a pipeline called `name`, fed by `source_config` (graph-1).
 
     Raises:
@@ -247,7 +247,7 @@ def source(
     """
     if not isinstance(name, str) or not name:
         raise WallarooParameterError(f"a pipeline's name is a non-empty str, not {name!r:.60}")
-    if not isinstance(source_config, (TCPSourceConfig, GenSourceConfig)):
+    if not isinstance(source_config, SOURCES):
         raise WallarooParameterError(
             f"pipeline {name!r}: expected a source, not {described(source_config)}. Write: "
             f"wallaroo.source({name!r}, wallaroo.TCPSourceConfig(HOST, PORT, DECODER))"
@@ -312,7 +312,7 @@ class _Building:
         """Add the node, or the sinks, of one call."""
         where = f"{self._application}, pipeline {pipeline._name!r}"
         what = pipeline._what
-        if isinstance(what, (TCPSourceConfig, GenSourceConfig)):
+        if isinstance(what, SOURCES):
             sources = [node for node in self.nodes if isinstance(node, Source)]
             if any(other.pipeline == pipeline._name for other in sources):
                 raise WallarooParameterError(

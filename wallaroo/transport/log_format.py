@@ -307,6 +307,8 @@ def _parts(record: Record) -> tuple[Kind, str, bytes]:
             return Kind.TICK, "", b""
         case End(source):
             return Kind.END, source, _encoded(record)
+        case _:
+            raise TypeError(f"the input log does not take a {type(record).__name__} yet")
 
 
 def _encoded(end: End) -> bytes:

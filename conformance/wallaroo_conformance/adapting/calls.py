@@ -30,7 +30,7 @@ from wallaroo.judging import (
 )
 from wallaroo.keys import SINGLE_KEY, Key, decode_key, encode_key, identity, partition_number
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
-from wallaroo.records import Frame, Record, Tick, Value
+from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, Reason, Trace, sorted_entities
@@ -111,7 +111,7 @@ class Calls:
                 assert decoder is not None, "a generator has no frames"
                 decoded = self._called(decoder.call, Reason.DECODE, payload)
                 return self._timed(source, self._one(message, decoded))
-            if record.error_type is not None:
+            if isinstance(record, End) and record.error_type is not None:
                 reason = None if record.ends_run else Reason.RAISED
                 raise DeadLetterError(reason, record.error, record.error_type)
             return []

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from wallaroo.components import OwnState
-from wallaroo.records import Frame, Tick, Value
+from wallaroo.records import End, Frame, Tick, Value
 from wallaroo_conformance.cases.building import COMPONENTS, calls, expression
 from wallaroo_conformance.cases.case import SOURCES, ConformanceCase
 from wallaroo_conformance.cases.operators import (
@@ -62,9 +62,11 @@ def input_text(case: ConformanceCase) -> str:
             said = f"{record.source}  value {record.value!r}"
         elif isinstance(record, Tick):
             said = "tick"
-        else:
+        elif isinstance(record, End):
             failed = f", raised {record.error_type}" * bool(record.error_type)
             said = f"{record.source} ends{failed}"
+        else:
+            said = repr(record)
         lines.append(f"{number}: {f'at {record.at}  ' * case.timed}{said}")
     return "\n".join(lines)
 

@@ -12,6 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from wallaroo.cli.application import load_named_application
+from wallaroo.components import Decoder
 from wallaroo.frames import FrameParser, payload_of_line
 from wallaroo.loading import load_module
 from wallaroo.topology import Application
@@ -89,7 +90,9 @@ def _inputs(application: Application, options: argparse.Namespace) -> Inputs:
         PortabilityError: a file cannot be used.
     """
     sources = [
-        name for name, source in application.sources.items() if source.config.decoder is not None
+        name
+        for name, source in application.sources.items()
+        if isinstance(source.config.decoder, Decoder)
     ]
     if not sources:
         raise InputError(f"{application.name!r} has no source that takes frames: nothing to vary")
@@ -143,7 +146,7 @@ def payloads_of(path: Path, application: Application, source: str, kind: str) ->
     if kind == "lines":
         return _lines(given)
     decoder = application.sources[source].config.decoder
-    assert decoder is not None  # sources without one are left out
+    assert isinstance(decoder, Decoder)  # other sources are left out
     parser = FrameParser(decoder.header_length, decoder.payload_length)
     payloads = parser.feed(given)
     whole = parser.error is None and not parser.pending

@@ -11,7 +11,7 @@ from typing import Any
 from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import Case
 from wallaroo.keys import decode_key, encoded_partition_number
-from wallaroo.records import End, Frame, Record, Tick
+from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.trace import Entity, OpenWindow, Trace, sorted_entities, sorted_windows
 from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.jvm.pickling import pickle_application
@@ -87,6 +87,7 @@ def _run_of(number: int, record: Record, sequence: int) -> Run:
         return Run(number, "", sequence, [b""], record.at, Kind.TICK)
     if isinstance(record, End):
         return Run(number, record.source, sequence, [pack(record)], record.at, Kind.END)
+    assert isinstance(record, Value), "the engine refuses Kafka"
     try:
         item, kind = pack(record.value), Kind.VALUES
     except Exception as error:  # noqa: BLE001 - user code: what it makes may not be portable
