@@ -41,3 +41,8 @@ def some_bytes(value: Any) -> bytes:
         ValueError: it is not base64.
     """
     return base64.b64decode(a_text(value), validate=True)
+
+
+def some_bytes_or_none(value: Any) -> bytes | None:
+    """Return bytes or `None`; raises as `some_bytes`."""
+    return None if value is None else some_bytes(value)

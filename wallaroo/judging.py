@@ -13,7 +13,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from itertools import islice
 from typing import Any, cast
 
+from wallaroo.kafka import KafkaSinkConfig
+from wallaroo.kafka_records import PARTITION_END, Header, KafkaOutput, Produced, partition_of
 from wallaroo.keys import BadKeyError, Key, identity, is_u64, respelling_hint, show_key
+from wallaroo.times import MILLISECOND
 from wallaroo.topology import StatePartition
 from wallaroo.trace import Reason
 from wallaroo.user_code.failure import Failure, describe_error, failure_of
@@ -258,6 +261,103 @@ def bad_output(output: Any) -> BadOutputError:
 def not_utf8(error: UnicodeEncodeError) -> BadOutputError:
     """Return why an encoder's text cannot be written."""
     return BadOutputError(f"UTF-8 refuses the encoder's text: {error}")
+
+
+# -- outputs for Kafka -----------------------------------------------------------------------------
+
+
+def producing(sink: KafkaSinkConfig) -> Callable[[Any, int, int], Produced]:
+    """Return what judges the results of a Kafka sink's encoder (kafka-13).
+
+    It takes a result that is not `None`, the message's event time in nanoseconds, and the sequence
+    number of the record that caused it; it raises `BadOutputError`.
+    """
+    most, partitions = sink.max_message_size, sink.partitions
+
+    def produced(result: Any, time: int, number: int) -> Produced:
+        key = partition = None
+        headers: tuple[Header, ...] = ()
+        if isinstance(result, tuple):
+            value, key, partition = _parts(result)
+        elif isinstance(result, KafkaOutput):
+            value, key, partition = result.value, result.key, result.partition
+            headers = _headers(result.headers)
+        elif result is not None and not isinstance(result, (bytes, str)):
+            raise bad_kafka_output(f"not {_kind(result)}")
+        else:
+            value = result
+        value, key = _sent("value", value), _sent("key", key)
+        if partition is None:
+            if partitions is not None:
+                partition = partition_of(key, number, partitions)
+        elif type(partition) is not int or not 0 <= partition < (partitions or PARTITION_END):
+            raise bad_partition(partition, partitions)
+        made = Produced(value, key, partition, headers, time // MILLISECOND, number)
+        if (size := made.size) > most:
+            raise too_large(size, most)
+        return made
+
+    return produced
+
+
+def _parts(result: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    items = tuple(tuple.__iter__(result))  # a subclass may override __iter__
+    if len(items) not in (2, 3):
+        raise bad_kafka_output(f"not a tuple of {len(items)}")
+    return (*items, None)[:3]
+
+
+def _headers(given: Any) -> tuple[Header, ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if isinstance(pairs, (str, bytes)) or not isinstance(pairs, Iterable):
+        raise bad_headers()
+    headers = []
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise bad_headers()
+        name = _sent("name of a header", pair[0])
+        headers.append((name.decode(), _sent("header", pair[1])))
+    return tuple(headers)
+
+
+def _sent(what: str, value: Any) -> Any:
+    if type(value) is bytes or value is None:
+        return value
+    if not isinstance(value, (bytes, str)):
+        raise bad_kafka_output(f"and a {what} is bytes, str or None, not {_kind(value)}")
+    return written_of(value)
+
+
+def bad_kafka_output(wrong: str) -> BadOutputError:
+    """Return what is wrong with an encoder's result for a Kafka sink."""
+    return BadOutputError(
+        "for Kafka an encoder returns a value, (value, key), (value, key, partition) or "
+        f"wallaroo.KafkaOutput, {wrong}"
+    )
+
+
+def bad_headers() -> BadOutputError:
+    """Return what is wrong with an output's headers."""
+    return BadOutputError(
+        "headers are pairs (name, value), the name str, the value bytes, str or None"
+    )
+
+
+def bad_partition(partition: object, partitions: int | None) -> BadOutputError:
+    """Return what is wrong with the partition that an encoder gave."""
+    if type(partition) is not int:
+        return BadOutputError(f"the number of a partition is an int, not {_kind(partition)}")
+    there = "there is none below 0 or above 2**31 - 1"
+    if partitions is not None:
+        there = f"the topic has {partitions}, counted from 0"
+    return BadOutputError(f"there is no partition {partition!r:.40}: {there}")
+
+
+def too_large(size: int, most: int) -> BadOutputError:
+    """Return why an output cannot be sent."""
+    return BadOutputError(
+        f"an output of {size} bytes is above the sink's limit of {most} (max_message_size)"
+    )
 
 
 def _kind(value: object) -> str:

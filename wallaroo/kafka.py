@@ -369,7 +369,8 @@ def kafka_parse_sink_options(
 class CustomKafkaSourceCLIParser(Generic[kinds.Message]):
     """Makes a Kafka source of the command line.
 
-    Written as ``CustomKafkaSourceCLIParser(NAME, DECODER)(args)``. Its options are ``--NAME_kafka_source_topic``, ``--NAME_kafka_source_brokers`` and
+    Written as ``CustomKafkaSourceCLIParser(NAME, DECODER)(args)``. Its options are
+    ``--NAME_kafka_source_topic``, ``--NAME_kafka_source_brokers`` and
     ``--NAME_kafka_source_log_level``, so an application may have several.
 
     Args:

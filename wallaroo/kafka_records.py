@@ -84,6 +84,14 @@ class Produced(NamedTuple):
     timestamp: int
     number: int
 
+    @property
+    def size(self) -> int:
+        """How many bytes it holds: value, key and headers."""
+        size = len(self.value or b"") + len(self.key or b"")
+        for name, value in self.headers:
+            size += len(name.encode()) + len(value or b"")
+        return size
+
 
 Output: TypeAlias = bytes | Produced
 """What a sink gets: of a TCP sink bytes, of a Kafka sink what is sent."""

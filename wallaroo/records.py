@@ -139,7 +139,10 @@ class End:
     partition: int | None = None
 
 
-Record: TypeAlias = Frame | Value | Consumed | Assigned | Unused | Tick | End
+Single: TypeAlias = Value | Assigned | Unused | Tick | End
+"""A record that an engine takes by itself; frames, and records of Kafka, come many at once."""
+
+Record: TypeAlias = Frame | Consumed | Single
 
 
 def with_times_that_never_decrease(records: Iterable[Record]) -> list[Record]:

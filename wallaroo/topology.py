@@ -22,6 +22,7 @@ from wallaroo.components import (
     KafkaDecoder,
     StateBuilder,
 )
+from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.keys import Key
 from wallaroo.operations import Operation, Windowed
 from wallaroo.windows import Windows
@@ -222,9 +223,13 @@ class Application:
 
     @cached_property
     def time_decides(self) -> bool:
-        """Whether what it does can depend on arrival times: it has windows, or states expire."""
+        """Whether what it does can depend on arrival times.
+
+        It has windows, states expire, or outputs have a timestamp (kafka-13).
+        """
         expires = any(partition.expire_after is not None for partition in self.partitions)
-        return expires or bool(self.window_steps)
+        stamps = any(isinstance(sink.config, KafkaSinkConfig) for sink in self.sinks.values())
+        return expires or stamps or bool(self.window_steps)
 
     @cached_property
     def ways(self) -> tuple[Mapping[str, int], ...]:

@@ -14,7 +14,14 @@ from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.findings import Finding
-from wallaroo.json_fields import a_number, a_text, a_text_or_none, some_bytes
+from wallaroo.json_fields import (
+    a_number,
+    a_text,
+    a_text_or_none,
+    some_bytes,
+    some_bytes_or_none,
+)
+from wallaroo.kafka_records import Output, Produced
 from wallaroo.keys import Key, encode_key, key_from_json, key_to_json
 from wallaroo.topology import SinkId
 from wallaroo.user_code.failure import Cause, UserFrame
@@ -116,7 +123,7 @@ class DeadLetter:
             Reason(form["reason"]),
             a_text_or_none(form["error_type"]),
             a_text(form.get("error", "")),
-            None if payload is None else some_bytes(payload),
+            some_bytes_or_none(payload),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -131,9 +138,7 @@ class DeadLetter:
             "reason": self.reason.value,
             "error_type": self.error_type,
             "error": self.error,
-            "payload": None
-            if self.payload is None
-            else base64.b64encode(self.payload).decode("ascii"),
+            "payload": _base64(self.payload),
             "where": _frames_to_json(self.where),
             "causes": [
                 {**cause._asdict(), "where": _frames_to_json(cause.where)} for cause in self.causes
@@ -272,7 +277,8 @@ class Trace:
     """What a run did.
 
     Args:
-        outputs: for each sink of the application its outputs, in order.
+        outputs: for each sink of the application its outputs, in order; of a Kafka sink
+            `wallaroo.kafka_records.Produced`.
         dead_letters: in order (`DeadLetter.order`).
         entities: sorted by partition and encoded key.
         ended: why the run ended before its input did, else `None`.
@@ -282,7 +288,7 @@ class Trace:
             whose effect is seen elsewhere are not counted here (window-6).
     """
 
-    outputs: Mapping[SinkId, tuple[bytes, ...]]
+    outputs: Mapping[SinkId, tuple[Any, ...]]
     dead_letters: tuple[DeadLetter, ...] = ()
     entities: tuple[Entity, ...] = ()
     ended: Ended | None = None
@@ -316,7 +322,7 @@ class Trace:
             ended = form.get("ended")
             return cls(
                 {
-                    sink: tuple([some_bytes(output) for output in outputs])
+                    sink: tuple([output_from_json(output) for output in outputs])
                     for sink, outputs in sinks
                 },
                 tuple([DeadLetter.from_json(one) for one in form.get("dead_letters", ())]),
@@ -334,13 +340,13 @@ class Trace:
             raise ValueError(f"not a trace: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
-        """Return the trace as JSON values; outputs are base64."""
+        """Return the trace as JSON values."""
         return {
             "outputs": [
                 {
                     "pipeline": pipeline,
                     "sink": index,
-                    "outputs": [base64.b64encode(output).decode("ascii") for output in outputs],
+                    "outputs": [output_to_json(output) for output in outputs],
                 }
                 for (pipeline, index), outputs in sorted(self.outputs.items())
             ],
@@ -357,6 +363,37 @@ class Trace:
     def canonical_json(self) -> str:
         """Return the trace's canonical JSON text: ASCII, sorted keys, no white space."""
         return canonical_json(self.to_json())
+
+
+def output_to_json(output: Output) -> Any:
+    """Return an output as a JSON value: bytes in base64; of a Kafka sink all its fields."""
+    if isinstance(output, bytes):
+        return _base64(output)
+    return {
+        **output._asdict(),
+        "value": _base64(output.value),
+        "key": _base64(output.key),
+        "headers": [[name, _base64(value)] for name, value in output.headers],
+    }
+
+
+def output_from_json(form: Any) -> Output:
+    """Return the output that `output_to_json` gave; raises as `DeadLetter.from_json`."""
+    if not isinstance(form, dict):
+        return some_bytes(form)
+    partition = form["partition"]
+    return Produced(
+        some_bytes_or_none(form["value"]),
+        some_bytes_or_none(form["key"]),
+        None if partition is None else a_number(partition),
+        tuple([(a_text(name), some_bytes_or_none(value)) for name, value in form["headers"]]),
+        a_number(form["timestamp"]),
+        a_number(form["number"]),
+    )
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")
 
 
 def canonical_json(value: Any) -> str:

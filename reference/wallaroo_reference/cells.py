@@ -15,7 +15,7 @@ import pickle
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -146,11 +146,14 @@ class SourceMoment:
         greatest: the greatest event time so far; `None`: there was none.
         last_frame: arrival time of its last frame; `None`: there was none.
         ended: it gives nothing any more.
+        partitions: of a Kafka source whose partitions are there: their times; then the rest says
+            nothing but `ended` (kafka-9).
     """
 
     greatest: int | None
     last_frame: int | None
     ended: bool
+    partitions: Mapping[int, SourceMoment] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

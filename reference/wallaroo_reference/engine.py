@@ -18,7 +18,8 @@ from wallaroo.engine import (
     Stepper,
 )
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.records import Frame, Record
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.records import Consumed, Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
 from wallaroo_reference.compiled.codegen import compiled_source, compiles
@@ -56,7 +57,9 @@ class ReferenceEngine:
         The option ``thorough=True`` looks for findings at every call; ``first_sequence=N`` numbers
         the frames from N inside the machine, while the trace counts from 0 as always.
         """
-        stepper = _Stepper(self._machine(case), case.options.get("first_sequence", 0))
+        stepper = _Stepper(
+            self._machine(case), case.application, case.options.get("first_sequence", 0)
+        )
         for batch in _batches(case):
             stepper.feed(batch)
         return stepper.trace()
@@ -67,7 +70,7 @@ class ReferenceEngine:
         """Return the application, ready to take one record after the other."""
         options = {"thorough": isolation == "isolated"}
         case = Case(application, (), isolation=isolation, on_error=on_error, options=options)
-        return _Stepper(self._machine(case), 0)
+        return _Stepper(self._machine(case), application, 0)
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run cases one after the other."""
@@ -173,8 +176,9 @@ class CompiledEngine(ReferenceEngine):
 class _Stepper:
     """A machine that takes records: `wallaroo.engine.Stepper`."""
 
-    def __init__(self, machine: Machine, first: int) -> None:
+    def __init__(self, machine: Machine, application: Application, first: int) -> None:
         self._machine = machine
+        self._sources = application.sources
         self._first = machine.sequence = first
 
     def take(self, record: Record) -> None:
@@ -187,6 +191,12 @@ class _Stepper:
         if isinstance(record, Frame):
             payloads = [record.payload for record in batch if isinstance(record, Frame)]
             self._machine.feed(record.source, payloads, record.at)
+        elif isinstance(record, Consumed):
+            config, partition = self._sources[record.source].config, record.record.partition
+            assert isinstance(config, KafkaSourceConfig)
+            read = [one.record for one in batch if isinstance(one, Consumed)]
+            fed: list[Any] = read if config.whole else [one.value for one in read]
+            self._machine.feed(record.source, fed, record.at, partition)
         else:
             self._machine.take(record)
 
@@ -245,7 +255,10 @@ def _batches(case: Case) -> list[list[Record]]:
 
 
 def _together(first: Record | None, second: Record) -> bool:
-    """Whether two records are frames of one source that arrived at one time."""
-    if not isinstance(first, Frame) or not isinstance(second, Frame):
+    """Whether two records are frames of one source, or of one partition, of one arrival time."""
+    if isinstance(first, Frame) and isinstance(second, Frame):
+        return (first.source, first.at) == (second.source, second.at)
+    if not isinstance(first, Consumed) or not isinstance(second, Consumed):
         return False
-    return (first.source, first.at) == (second.source, second.at)
+    one, other = first.record.partition, second.record.partition
+    return (first.source, first.at, one) == (second.source, second.at, other)

@@ -6,18 +6,14 @@ Sans-IO: no socket, thread or clock. The feeder empties `outputs` and `dead_lett
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from wallaroo.findings import Finding
-from wallaroo.records import Assigned, End, Tick, Unused, Value
+from wallaroo.records import Single
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended, Entity, OpenWindow
 from wallaroo_reference.cells import Cells, Moment
 from wallaroo_reference.meter import Meter
-
-
-Single: TypeAlias = Value | Assigned | Unused | Tick | End
-"""A record that a machine takes by itself; frames, and records of Kafka, are fed many at once."""
 
 
 class Machine(Protocol):

@@ -15,8 +15,15 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
+from wallaroo.kafka_records import Output
+
 PORTION = 64  # items of a multi result between two measurements
 _OUTPUT_COST = 48  # bytes to keep an output, besides its own
+
+
+def size_of(output: Output) -> int:
+    """Return how many bytes an output holds."""
+    return len(output) if type(output) is bytes else output.size  # type: ignore[union-attr]
 
 
 class TooMuchOutputError(Exception):
@@ -35,7 +42,7 @@ class Meter:
             at first unlimited.
     """
 
-    def __init__(self, outputs: Iterable[list[bytes]]) -> None:
+    def __init__(self, outputs: Iterable[list[Any]]) -> None:
         self.enough = self.most = math.inf
         self._outputs = list(outputs)
         self._payloads: Any = ()
@@ -59,7 +66,7 @@ class Meter:
         for index, outputs in enumerate(self._outputs):
             if len(outputs) > (seen := self._seen[index]):
                 new = outputs[seen:] if seen else outputs
-                self._size += sum(map(len, new)) + _OUTPUT_COST * len(new)
+                self._size += sum(map(size_of, new)) + _OUTPUT_COST * len(new)
                 self._seen[index] = len(outputs)
         return self._size
 

@@ -7,9 +7,11 @@ Times are nanoseconds. A watermark is an event time, or `NEVER` (there is none y
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
+from wallaroo.overriding import override
 from wallaroo.topology import Source
 
 NEVER: Final = -math.inf
@@ -37,6 +39,10 @@ class SourceTime:
         self.greatest = NO_TIME
         self.last_frame: int | None = None
         self.ended = False
+
+    def end(self) -> None:
+        """Note that it gives nothing any more."""
+        self.ended = True
 
     def watermark(self, now: int, first: int | None) -> float | None:
         """Return its watermark; `None`: it holds nothing back.
@@ -71,6 +77,57 @@ class SourceTime:
             return FOREVER
         idle = since + self.idle_after
         return idle if self.greatest == NO_TIME else max(idle, since + target - self.greatest)
+
+
+class PartitionedTime(SourceTime):
+    """The time of a Kafka source: the least of its partitions' (kafka-9).
+
+    Until it has partitions it is a source that has never had a frame.
+
+    Args:
+        source: the source.
+        fresh: returns the time of a partition.
+
+    Attributes:
+        partitions: their times. Those that were added later are here from their first record on.
+    """
+
+    __slots__ = ("fresh", "partitions")
+
+    def __init__(self, source: Source, fresh: Callable[[Source], SourceTime]) -> None:
+        super().__init__(source)
+        self.fresh = partial(fresh, source)
+        self.partitions: dict[int, SourceTime] = {}
+
+    def of(self, partition: int) -> SourceTime:
+        """Return the time of a partition, which joins if it is new."""
+        if partition not in self.partitions:
+            self.partitions[partition] = self.fresh()
+        return self.partitions[partition]
+
+    def assign(self, partitions: Iterable[int]) -> None:
+        """Let the first partitions join; those added later join at their first record."""
+        if not self.partitions:
+            self.partitions = {partition: self.fresh() for partition in partitions}
+
+    @override
+    def watermark(self, now: int, first: int | None) -> float | None:
+        if not self.partitions:
+            return super().watermark(now, first)
+        marks = [one.watermark(now, first) for one in self.partitions.values()]
+        return min([mark for mark in marks if mark is not None], default=None)
+
+    @override
+    def comes_to(self, target: int, now: int, first: int | None) -> float:
+        if not self.partitions:
+            return super().comes_to(target, now, first)
+        return max([one.comes_to(target, now, first) for one in self.partitions.values()])
+
+    @override
+    def end(self) -> None:
+        super().end()
+        for one in self.partitions.values():
+            one.end()
 
 
 class Watermarks:

@@ -49,6 +49,13 @@ PAGES = (
                 *("TCPSourceConfig", "TCPSinkConfig", "GenSourceConfig"),
                 *("tcp_parse_input_addrs", "tcp_parse_output_addrs"),
             ),
+            "Kafka": (
+                *("KafkaSourceConfig", "KafkaSinkConfig", "kafka_decoder", "kafka_timestamp"),
+                *("KafkaRecord", "KafkaOutput"),
+                *("kafka_parse_source_options", "kafka_parse_sink_options"),
+                *("DefaultKafkaSourceCLIParser", "DefaultKafkaSinkCLIParser"),
+                *("CustomKafkaSourceCLIParser", "CustomKafkaSinkCLIParser"),
+            ),
             "Windows": ("range_windows", "count_windows", "session_windows", "Aggregation"),
             "Durations": (
                 *("nanoseconds", "microseconds", "milliseconds", "seconds", "minutes"),

@@ -17,7 +17,7 @@ from wallaroo_reference.replay.steps import ABSENT, Step, Steps
 from wallaroo import readable
 from wallaroo.canonical import structure_or_kind
 from wallaroo.overriding import override
-from wallaroo.records import Frame, Record
+from wallaroo.records import Consumed, Frame, Record
 from wallaroo.testing import Session
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities
@@ -202,6 +202,7 @@ class _Stepper:
         if isinstance(record, Frame):
             self._machine.feed(record.source, [record.payload], record.at)
         else:
+            assert not isinstance(record, Consumed), "no page has a Kafka source"
             self._machine.take(record)
 
     def due(self) -> int | None:

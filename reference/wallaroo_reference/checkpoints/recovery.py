@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from wallaroo.overriding import override
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Single, Value
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory, CheckpointError, damaged
 from wallaroo.transport.generators import LoggedSource, from_log
@@ -36,7 +36,7 @@ ENGINE = "reference"
 _BATCH = 1 << 20  # payload bytes of the log that are read at once
 _RECORDS = 4096  # and records
 
-Entry: TypeAlias = "tuple[str, Sequence[bytes], int] | Value | Tick | End"
+Entry: TypeAlias = "tuple[str, Sequence[bytes], int] | Single"
 """Frames of one source and arrival time, or another record."""
 
 
@@ -390,5 +390,5 @@ def _entries(run: Run) -> Iterator[Entry]:
     for record in run.records():
         if isinstance(record, Value):
             yield from_log(record)
-        elif isinstance(record, (Tick, End)):
+        elif isinstance(record, Single):
             yield record

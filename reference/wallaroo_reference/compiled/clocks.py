@@ -8,11 +8,18 @@ late, or may be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol, cast
 
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application, Source
-from wallaroo.windowing.watermarks import FOREVER, NO_TIME, SourceTime, Watermarks
+from wallaroo.windowing.watermarks import (
+    FOREVER,
+    NO_TIME,
+    PartitionedTime,
+    SourceTime,
+    Watermarks,
+)
 from wallaroo_reference.cells import Moment, SourceMoment
 
 AT_ONCE: Final = -1
@@ -22,7 +29,7 @@ NOT_DUE: Final = 1 << 64
 
 
 class Clock(SourceTime):
-    """The time of one source.
+    """The time of one source, or of one partition of a Kafka source (kafka-9).
 
     Attributes:
         due: the event time from which on window steps must have their turns; `AT_ONCE`: with the
@@ -58,67 +65,81 @@ class Times(Watermarks):
 
     Attributes:
         clocks: the time of each source.
+        clock: of what has arrived last: the source's, of a Kafka source the partition's; `None`: it
+            was no frame, value or record of a source.
         steps: the window steps, in the order of their calls.
         turning: the steps are having their turns; only these move watermarks (time-4).
     """
 
     def __init__(self, application: Application) -> None:
-        self.clocks = {name: Clock(source) for name, source in application.sources.items()}
+        self.clocks: dict[str, Clock | PartitionedTime] = {
+            name: PartitionedTime(source, Clock)
+            if isinstance(source.config, KafkaSourceConfig)
+            else Clock(source)
+            for name, source in application.sources.items()
+        }
         super().__init__(self.clocks)
+        self.clock: Clock | None = None
         self.steps: list[TimedStep] = []
         self.turning = False
         self._source: str | None = None  # of the records that have arrived
 
     def moments(self) -> dict[str, SourceMoment]:
         """Return the times of the sources, by name."""
-        return {
-            name: SourceMoment(
-                None if clock.greatest == NO_TIME else clock.greatest, clock.last_frame, clock.ended
-            )
-            for name, clock in self.clocks.items()
-        }
+        return {name: _moment_of(clock) for name, clock in self.clocks.items()}
 
     def go_on_from(self, moment: Moment) -> None:
         """Continue from the time of another run."""
         self.now, self.first = moment.now, moment.first
-        for name, was in moment.sources.items():
-            clock = self.clocks[name]
-            clock.greatest = NO_TIME if was.greatest is None else was.greatest
-            clock.last_frame, clock.ended = was.last_frame, was.ended
+        for name, source in moment.sources.items():
+            _go_on_from(self.clocks[name], source)
+            for partition, was in source.partitions.items():
+                _go_on_from(self._clock_of(name, partition), was)
 
-    def arrive(self, at: int, frames_of: str | None) -> None:
+    def assign(self, source: str, partitions: Iterable[int]) -> None:
+        """Note which partitions a Kafka source reads."""
+        clock = self.clocks[source]
+        assert isinstance(clock, PartitionedTime)
+        clock.assign(partitions)
+
+    def end(self, source: str, partition: int | None) -> None:
+        """Note that a source has ended, or one of its partitions."""
+        clock = self.clocks[source] if partition is None else self._clock_of(source, partition)
+        clock.end()
+
+    def arrive(self, at: int, frames_of: str | None, partition: int | None = None) -> None:
         """Note that a record has arrived, or several at one time: frames or values of a source."""
         self.catch_up()
         self.now = max(self.now, at)
         if self.first is None:
             self.first = self.now
-        self._source = frames_of
+        self._source, self.clock = frames_of, None
         if frames_of is not None:
-            self.clocks[frames_of].last_frame = self.now
+            self.clock = self._clock_of(frames_of, partition)
+            self.clock.last_frame = self.now
 
-    def begin(self, source: str) -> None:
+    def begin(self) -> None:
         """Compute from which event time on the records that have arrived make something due."""
-        clock = self.clocks[source]
+        assert self.clock is not None
         if any(self.is_due(step, self.of(step.ways)) for step in self.steps):
-            clock.due = AT_ONCE
+            self.clock.due = AT_ONCE
         else:
-            clock.due = self._due_in(source)
+            self.clock.due = self._due_in(self.clock)
 
     def settle(self) -> None:
         """Compute that again, because other things are due than before."""
-        if self._source is not None and not self.turning:
-            clock = self.clocks[self._source]
-            if clock.due != AT_ONCE:
-                clock.due = self._due_in(self._source)
+        clock = self.clock
+        if clock is not None and not self.turning and clock.due != AT_ONCE:
+            clock.due = self._due_in(clock)
 
-    def is_waiting(self, source: str | None) -> bool:
-        """Whether window steps have a turn at the next record of a source, whatever it gives."""
-        return source is not None and self.clocks[source].due == AT_ONCE
+    def is_waiting(self) -> bool:
+        """Whether window steps have a turn at the next record that has arrived, whatever it is."""
+        return self.clock is not None and self.clock.due == AT_ONCE
 
-    def reach(self, source: str, time: int) -> None:
+    def reach(self, time: int) -> None:
         """Note the event time of a message."""
-        clock = self.clocks[source]
-        clock.greatest = max(clock.greatest, time)
+        if self.clock is not None:
+            self.clock.greatest = max(self.clock.greatest, time)
 
     def turn(self, fire: Callable[[int], None]) -> None:
         """Give every window step its turn (time-4).
@@ -132,8 +153,8 @@ class Times(Watermarks):
             if self.is_due(step, step.watermark):
                 fire(number)
         self.turning = False
-        if self._source is not None:
-            self.clocks[self._source].due = self._due_in(self._source)
+        if self.clock is not None:
+            self.clock.due = self._due_in(self.clock)
 
     def catch_up(self) -> None:
         """Move the steps' watermarks on to where they stand after the latest record."""
@@ -161,23 +182,45 @@ class Times(Watermarks):
         arrival = self.arrival_of(step.ways, int(step.next_due))
         return min([at for at in (timeout, arrival) if at is not None], default=None)
 
-    def _due_in(self, source: str) -> int:
-        """Return the event time of this source from which on a step may have something to fire."""
-        due = NOT_DUE
-        if self.clocks[source].by_arrival:
+    def _due_in(self, clock: Clock) -> int:
+        """Return the event time at this clock from which on a step may have something to fire."""
+        due, source = NOT_DUE, self._source
+        if clock.by_arrival or source is None:
             return due
         for step in self.steps:
             if source not in step.ways or step.next_due == FOREVER:
                 continue
-            others = {name: delay for name, delay in step.ways.items() if name != source}
-            if not others or self._held_back_by(others) >= step.next_due:
+            if self._held_back_by(step.ways, clock) >= step.next_due:
                 due = min(due, int(step.next_due) + step.ways[source])
         return due
 
-    def _held_back_by(self, ways: Mapping[str, int]) -> float:
-        """Return the least watermark of the sources that hold back."""
-        marks = [
-            (self.clocks[name].watermark(self.now, self.first), delay)
-            for name, delay in ways.items()
-        ]
-        return min([mark - delay for mark, delay in marks if mark is not None], default=FOREVER)
+    def _held_back_by(self, ways: Mapping[str, int], clock: Clock) -> float:
+        """Return the least watermark of what holds back beside a clock."""
+        least = FOREVER
+        for name, delay in ways.items():
+            of_source = self.clocks[name]
+            parts = of_source.partitions if isinstance(of_source, PartitionedTime) else {}
+            for other in parts.values() or [of_source]:
+                mark = None if other is clock else other.watermark(self.now, self.first)
+                if mark is not None:
+                    least = min(least, mark - delay)
+        return least
+
+    def _clock_of(self, source: str, partition: int | None) -> Clock:
+        clock = self.clocks[source]
+        if isinstance(clock, PartitionedTime):
+            assert partition is not None, f"records of {source} stand in partitions"
+            clock = cast(Clock, clock.of(partition))
+        return clock
+
+
+def _moment_of(clock: SourceTime) -> SourceMoment:
+    greatest = None if clock.greatest == NO_TIME else clock.greatest
+    parts = clock.partitions if isinstance(clock, PartitionedTime) else {}
+    moments = {partition: _moment_of(one) for partition, one in parts.items()}
+    return SourceMoment(greatest, clock.last_frame, clock.ended, moments)
+
+
+def _go_on_from(clock: SourceTime, was: SourceMoment) -> None:
+    clock.greatest = NO_TIME if was.greatest is None else was.greatest
+    clock.last_frame, clock.ended = was.last_frame, was.ended

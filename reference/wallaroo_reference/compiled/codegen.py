@@ -17,6 +17,8 @@ from functools import lru_cache, partial
 from types import CodeType
 from typing import Any
 
+from wallaroo.judging import producing
+from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.keys import SINGLE_KEY, identity
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.times import TIME_END
@@ -53,6 +55,7 @@ class Program(Text):
         self._key = ALL  # the expression for the current message's key
         self._context = _context(application)
         self._timed = "time" in self._context
+        self._turns = bool(application.window_steps)
         self.functions: dict[str, str] = {}  # source -> name of its function
         for index, source in enumerate(application.sources):
             self._source(index, source)
@@ -72,7 +75,9 @@ class Program(Text):
         if self._timed and source.config.event_time is None:
             self.line(1, "time = times.now")
         self.line(1, "frames = iter(payloads)")
-        if decoder is None:  # graph-4
+        if isinstance(source.config, KafkaSourceConfig):
+            self._decode_kafka(origin, source.config)
+        elif decoder is None:  # graph-4
             self.line(1, "payload = None")
             self.line(1, "for value in frames:")
             self.line(2, "try:")
@@ -92,33 +97,54 @@ class Program(Text):
         while self._later:
             self._later.pop(0)()
 
+    def _decode_kafka(self, origin: int, config: KafkaSourceConfig) -> None:
+        """Write the loop over records of a Kafka source, or over their values (kafka-7)."""
+        decoder = config.decoder
+        if self._turns:
+            self.line(1, "clock = times.clock")  # of the partition that they stand in
+        self.line(1, f"for {'record' if config.whole else 'payload'} in frames:")
+        if config.whole:
+            self.line(2, "payload = record.value")
+        self.line(2, "try:")
+        decode = self.call("decode", origin, decoder.call, decoder.name)
+        if decoder.whole:
+            self.line(3, f"m{origin} = {decode}(record)")
+        else:
+            self.line(3, f"m{origin} = None if payload is None else {decode}(payload)")
+
     def _event_time(self, index: int, origin: int, source: Source) -> None:
         """Write the code before a message's first step: its event time, and turns (time-4)."""
-        due = f"{self.use(f'clock_{index}')}.due"
-        lineage = lineage_of(FRAMES)
+        clock = f"clock_{index}"
+        if isinstance(source.config, KafkaSourceConfig):
+            clock = "clock"
+        elif self._turns:
+            self.use(clock)
+        due, lineage = f"{clock}.due", lineage_of(FRAMES)
         self.line(3, f"if m{origin} is None:")
-        if self._timed:
+        if self._turns:
             self.engine_line(4, f"if {due} < 0:")
             self.engine_line(5, f"turns({lineage})")
         self.line(4, "continue")
         event_time = source.config.event_time
         if event_time is None:
-            self.engine_line(3, f"if {due} < 0:")
-            self.engine_line(4, f"turns({lineage})")
+            if self._turns:
+                self.engine_line(3, f"if {due} < 0:")
+                self.engine_line(4, f"turns({lineage})")
             return
         assert self.spot is not None
         self.spot = replace(self.spot, reason=Reason.RAISED)
         find = self.call("event_time", origin, event_time.call, event_time.name)
-        self.line(3, f"time = {find}(m{origin})")
+        given = "record" if event_time.of_record else f"m{origin}"
+        self.line(3, f"time = {find}({given})")
         exact = f"{self.use('type')}(time) is {self.use('int')}"
         self.line(3, f"if not ({exact} and {event_time.usual} <= time < {TIME_END}):")
         judged = self.call("judged", origin, event_time.judged, event_time.name)
         self.line(4, f"time = time_of({judged}, time)")
-        if self._timed:
+        if self._turns:
             self.engine_line(3, f"if time >= {due}:")
             self.engine_line(4, f"turns({lineage}, time)")
-            self.engine_line(3, f"elif time > clock_{index}.greatest:")
-            self.engine_line(4, f"clock_{index}.greatest = time")
+            self.engine_line(3, f"elif time > {clock}.greatest:")
+            self.engine_line(4, f"{clock}.greatest = time")
 
     def _consumers(self, indent: int, origin: int, skip: str) -> None:
         """Write the code that processes node `origin`'s message, the variable m<origin>."""
@@ -329,6 +355,14 @@ class Program(Text):
             self.line(outer, "try:")
             indent += 1
         self.line(indent, f"data = {encode}({message})")
+        if isinstance(sink.config, KafkaSinkConfig):
+            produced = self.call("produced", index, producing(sink.config), encoder.name)
+            self.line(indent, "if data is not None:")
+            number = sequence_of(self._loops)
+            self.line(indent + 1, f"{write}({produced}(data, time, {number}))")
+            if several:
+                self.caught(outer)
+            return
         # An encoder annotated to return text is encoded directly; other results raise, see below.
         text = getattr(encoder.call, "__annotations__", {}).get("return")
         if text in (str, "str"):
@@ -356,7 +390,8 @@ def _context(application: Application) -> tuple[str, ...]:
         isinstance(step.operation, (Stateful, Windowed)) and step.operation.keyed
         for step in application.steps
     )
-    return ("key",) * keyed + ("time",) * bool(application.window_steps)
+    produces = any(isinstance(one.config, KafkaSinkConfig) for one in application.sinks.values())
+    return ("key",) * keyed + ("time",) * bool(application.window_steps or produces)
 
 
 def link(program: Program, name: str, names: dict[str, Any]) -> None:

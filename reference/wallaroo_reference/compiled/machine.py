@@ -26,7 +26,7 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.findings import Finding
 from wallaroo.judging import DeadLetterError, items_of, judged_key, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number
-from wallaroo.records import End, Tick, Unportable, Value
+from wallaroo.records import Assigned, End, Single, Tick, Unportable, Unused, Value
 from wallaroo.times import BadTimeError
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
@@ -75,7 +75,7 @@ class Compiled:
         keeps: bool = False,
     ) -> None:
         self.sequence = 0
-        self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
+        self.outputs: dict[SinkId, list[Any]] = {sink: [] for sink in application.sinks}
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
         self.meter = Meter(self.outputs.values())
@@ -123,15 +123,20 @@ class Compiled:
             for what, number in step.late.items()
         }
 
-    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
-        """Process frames of one source, in order."""
+    def feed(
+        self, source: str, payloads: Sequence[Any], at: int = 0, partition: int | None = None
+    ) -> None:
+        """Process frames of one source, or records of Kafka; see `Machine.feed`."""
         if self.ended is not None or not payloads:
             return
-        self._run(source, payloads, at)
+        self._run(source, payloads, at, partition)
 
-    def take(self, record: Value | Tick | End) -> None:
-        """Process a record that is not a frame; see `Machine.take`."""
+    def take(self, record: Single) -> None:
+        """Process a record by itself; see `Machine.take`."""
         if self.ended is not None:
+            return
+        if isinstance(record, Unused):  # kafka-1
+            self.sequence += record.numbers
             return
         value = record.value if isinstance(record, Value) else None
         if isinstance(record, Value) and not isinstance(value, Unportable):
@@ -146,7 +151,10 @@ class Compiled:
         self.sequence += 1
         with contextlib.suppress(_Stop):
             if isinstance(record, End):
-                self._times.clocks[record.source].ended = True
+                self._times.end(record.source, record.partition)
+            elif isinstance(record, Assigned):
+                partitions = [number for number, _, _ in record.partitions]
+                self._times.assign(record.source, partitions)
             self.turns(lineage)
             if isinstance(record, Tick):
                 return
@@ -220,20 +228,22 @@ class Compiled:
 
     # -- a record -----------------------------------------------------------------------------
 
-    def _run(self, source: str, records: Sequence[Any], at: int) -> None:
+    def _run(
+        self, source: str, records: Sequence[Any], at: int, partition: int | None = None
+    ) -> None:
         """Process payloads or values of one source that have arrived at one time."""
         self._source = source
         if self._time_decides:
-            self._arrive(at, source)
-            self._times.begin(source)
+            self._arrive(at, source, partition)
+            self._times.begin()
         start = self._start = self.sequence
         self.meter.begin(records, start)
         with contextlib.suppress(_Stop):
             self._feeds[source](records, start)
         self.sequence = start + len(records)
 
-    def _arrive(self, at: int, frames_of: str | None) -> None:
-        self._times.arrive(at, frames_of)
+    def _arrive(self, at: int, frames_of: str | None, partition: int | None = None) -> None:
+        self._times.arrive(at, frames_of, partition)
         for store in self._expiring:
             store.expire_by(self._times.now)
 
@@ -291,7 +301,7 @@ class Compiled:
         is_dead = issubclass(type(error), DeadLetterError)
         dead = cast(DeadLetterError, error) if is_dead else dead_letter_from(error, spot.reason)
         lineage = lineage_in(spot, names)
-        if spot.source and self._windows and self._times.is_waiting(self._source):
+        if spot.source and self._windows and self._times.is_waiting():
             self.turns(lineage)
         key = None
         if spot.key is not None and dead.reason is not Reason.BAD_KEY:
@@ -320,8 +330,8 @@ class Compiled:
         """
         if lineage[0] != self._start:
             self._times.catch_up()
-        if time is not None and self._source is not None:
-            self._times.reach(self._source, time)
+        if time is not None:
+            self._times.reach(time)
 
         steps, fires = list(self._windows.values()), self._fires
 

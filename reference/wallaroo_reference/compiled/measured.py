@@ -18,7 +18,7 @@ from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.overriding import override
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Single, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
 from wallaroo.windowing.kinds import windowed
@@ -73,7 +73,7 @@ class MeasuredCompiled(Compiled):
         )
 
     @override
-    def take(self, record: Value | Tick | End) -> None:
+    def take(self, record: Single) -> None:
         if isinstance(record, Value) or not self.probes.should_look("", 1):
             super().take(record)
             return
@@ -97,14 +97,16 @@ class MeasuredCompiled(Compiled):
         for index, step in self._windows.items():
             metrics.windows[index].open = step.held
 
-    def _run(self, source: str, records: Sequence[Any], at: int) -> None:
+    def _run(
+        self, source: str, records: Sequence[Any], at: int, partition: int | None = None
+    ) -> None:
         if not self.probes.should_look(source, len(records)):
-            super()._run(source, records, at)
+            super()._run(source, records, at, partition)
             return
         if self.follower is not None:
             self.follower.begin(source, self.sequence)
         with self._looking():
-            super()._run(source, records, at)
+            super()._run(source, records, at, partition)
         if self.follower is not None:
             self.follower.end()
 

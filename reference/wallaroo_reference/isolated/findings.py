@@ -26,6 +26,7 @@ from wallaroo.canonical import structure
 from wallaroo.components import Component, StateComputation
 from wallaroo.findings import Finding, FindingKind
 from wallaroo.judging import DeadLetterError
+from wallaroo.kafka_records import Output
 from wallaroo.keys import Key
 from wallaroo.overriding import override
 from wallaroo.topology import Application
@@ -137,7 +138,7 @@ class FindingsObserver(Observer):
 
     @override
     def encoded(
-        self, place: Place, lineage: Lineage, message: Any, copy: Any, written: bytes
+        self, place: Place, lineage: Lineage, message: Any, copy: Any, written: Output
     ) -> None:
         place.calls += 1
         if place.calls >= place.next_examined:

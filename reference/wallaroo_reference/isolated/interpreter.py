@@ -42,8 +42,9 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.components import EventTime
 from wallaroo.findings import Finding
 from wallaroo.judging import DeadLetterError
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import partition_number
-from wallaroo.records import End, Tick, Unportable, Value
+from wallaroo.records import Assigned, End, Single, Tick, Unportable, Unused, Value
 from wallaroo.times import BadTimeError
 from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Lineage, OpenWindow, Reason
@@ -90,6 +91,13 @@ class Interpreter(Walk):
             if isinstance(node, Source)
         }
         self._find_time: EventTime | None = None  # of the record's source
+        self._kafka = {
+            name: node.config
+            for name, node in application.sources.items()
+            if isinstance(node.config, KafkaSourceConfig)
+        }
+        self._fed: Any = None  # what was fed, of a Kafka source the value or the whole record
+        self._partition: int | None = None  # where it stands
         self._timed = application.time_decides or any(
             event_time is not None for _, event_time in self._places.values()
         )
@@ -105,33 +113,48 @@ class Interpreter(Walk):
 
     # -- what a record does ----------------------------------------------------------------------
 
-    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
-        """Process frames of one source, in order, all with the same arrival time."""
+    def feed(
+        self, source: str, payloads: Sequence[Any], at: int = 0, partition: int | None = None
+    ) -> None:
+        """Process frames of one source, or records of Kafka; see `Machine.feed`."""
         place, self._find_time = self._places[source]
+        kafka = self._kafka.get(source)
         self.meter.begin(payloads, self.sequence)
-        self._source = source
-        for payload in payloads:
+        self._source, self._partition = source, partition
+        for fed in payloads:
             if self.ended is not None:
                 return
             if self._timed:
-                self._arrive(at, source)
-            self._payload = payload
+                self._arrive(at, source, partition)
+            self._fed = fed
+            self._payload = fed.value if kafka is not None and kafka.whole else fed
             lineage = (self.sequence,)
             self.sequence += 1
-            self._observer.record_began(place, lineage, payload, at)
+            self._observer.record_began(place, lineage, fed, at)
             try:
-                self._decode(place, payload, lineage)
+                if kafka is None or kafka.decoder.whole:
+                    self._decode(place, fed, lineage)
+                elif self._payload is not None:
+                    self._decode(place, self._payload, lineage)
+                else:  # a tombstone is not for this decoder (kafka-7)
+                    self._begin(place, None, lineage)
             except RunIsOver:
                 return
 
-    def take(self, record: Value | Tick | End) -> None:
-        """Process a record that is not a frame; see `Machine.take`."""
+    def take(self, record: Single) -> None:
+        """Process a record by itself; see `Machine.take`."""
         if self.ended is not None:
             return
+        if isinstance(record, Unused):  # kafka-1
+            self.sequence += record.numbers
+            return
         self._source = None if isinstance(record, Tick) else record.source
+        self._partition = None
         self._arrive(record.at, self._source if isinstance(record, Value) else None)
         if isinstance(record, End):
-            self._watermarks.end(record.source)
+            self._watermarks.end(record.source, record.partition)
+        if isinstance(record, Assigned):
+            self._watermarks.assign(record.source, [number for number, _, _ in record.partitions])
         self._payload = None
         lineage = (self.sequence,)
         self.sequence += 1
@@ -148,9 +171,9 @@ class Interpreter(Walk):
         except RunIsOver:
             return
 
-    def _arrive(self, at: int, frame_of: str | None) -> None:
+    def _arrive(self, at: int, frame_of: str | None, partition: int | None = None) -> None:
         """Note that a record has arrived; `frame_of`: the source, if it is a frame or a value."""
-        self._watermarks.arrive(at, frame_of)
+        self._watermarks.arrive(at, frame_of, partition)
         self._context = Context(time=self._watermarks.now)
         for store in self._expiring:
             store.expire(self._watermarks.now)
@@ -174,7 +197,7 @@ class Interpreter(Walk):
 
     # -- what begins a message -------------------------------------------------------------------
 
-    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+    def _decode(self, place: Place, payload: Any, lineage: Lineage) -> None:
         message = None
         try:
             message = call_user_code(place.call, place.reason, payload)
@@ -214,7 +237,7 @@ class Interpreter(Walk):
                 self._add_dead_letter(place, lineage, None, dead)
                 return
             assert self._source is not None
-            self._watermarks.move(self._source, time)
+            self._watermarks.move(self._source, time, self._partition)
             self._context = replace(self._context, time=time)
         self._take_turns(lineage)
         if message is not None:
@@ -222,7 +245,8 @@ class Interpreter(Walk):
 
     def _event_time(self, event_time: EventTime, message: Any) -> int:
         """Return a message's event time; changes the function makes are lost (time-2)."""
-        result = call_user_code(event_time.call, Reason.RAISED, thaw(message))
+        given = self._fed if event_time.of_record else thaw(message)  # kafka-8
+        result = call_user_code(event_time.call, Reason.RAISED, given)
         try:
             return event_time.judged(result)
         except BadTimeError as error:

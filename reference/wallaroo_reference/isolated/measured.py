@@ -9,7 +9,7 @@ from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.overriding import override
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Single, Value
 from wallaroo.trace import Lineage
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.places import FrozenEntity, Place
@@ -47,18 +47,20 @@ class MeasuredInterpreter(Interpreter):
             store.entities = _Entities(probes.visits[name])
 
     @override
-    def feed(self, source: str, payloads: Sequence[bytes], at: int = 0) -> None:
+    def feed(
+        self, source: str, payloads: Sequence[Any], at: int = 0, partition: int | None = None
+    ) -> None:
         before = self.sequence
         self.probes.should_look(source, len(payloads))
         if self.follower is not None:
             self.follower.begin(source, before)
-        super().feed(source, payloads, at)
+        super().feed(source, payloads, at, partition)
         if self.follower is not None:
             self.follower.end()
         self.probes.looked(self.sequence - before)
 
     @override
-    def take(self, record: Value | Tick | End) -> None:
+    def take(self, record: Single) -> None:
         source = record.source if isinstance(record, Value) else ""
         self.probes.should_look(source, 1)
         if self.follower is not None and isinstance(record, Value):
@@ -87,7 +89,7 @@ class MeasuredInterpreter(Interpreter):
         ):
             windows.open = sum([1 for _ in step.open()])
 
-    def _decode(self, place: Place, payload: bytes, lineage: Lineage) -> None:
+    def _decode(self, place: Place, payload: Any, lineage: Lineage) -> None:
         self._lineage = lineage
         super()._decode(place, payload, lineage)
 

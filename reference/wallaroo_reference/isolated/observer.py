@@ -12,8 +12,9 @@ from typing import Any
 from wallaroo.components import Component
 from wallaroo.findings import Finding
 from wallaroo.judging import DeadLetterError
+from wallaroo.kafka_records import KafkaRecord, Output
 from wallaroo.keys import Key
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Single
 from wallaroo.trace import Lineage
 from wallaroo_reference.isolated.places import FrozenEntity, Place
 
@@ -33,9 +34,16 @@ class Observer:
     #    `began`, `gave` and `ended` are told only to those that `follows` ------------------------
 
     def record_began(
-        self, place: Place | None, lineage: Lineage, record: bytes | Value | Tick | End, at: int
+        self,
+        place: Place | None,
+        lineage: Lineage,
+        record: bytes | KafkaRecord | Single | None,
+        at: int,
     ) -> None:
-        """A record is processed: a frame's payload, or another; `place` is its source's."""
+        """A record is processed: a frame's payload, a record of Kafka (as fed), or another.
+
+        `place` is that of the source, if a message may begin there.
+        """
 
     def began(self, place: Place, message: Any, lineage: Lineage, time: int) -> None:
         """A message with this event time comes to a step or sink."""
@@ -97,7 +105,7 @@ class Observer:
         """A state computation has failed; `state` is its copy after the call."""
 
     def encoded(
-        self, place: Place, lineage: Lineage, message: Any, copy: Any, written: bytes
+        self, place: Place, lineage: Lineage, message: Any, copy: Any, written: Output
     ) -> None:
         """An encoder has read `copy`, its copy of the frozen `message`, and `written` is sent."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from wallaroo.checks import Call
 from wallaroo.components import Component
+from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.keys import Key
 from wallaroo.operations import (
     Branch,
@@ -29,6 +30,7 @@ class Place:
     letter's reason when the call raises. `calls` counts the calls that succeeded; the call with
     number `next_examined` is the next one that the observer examines. Only a step that is neither a
     computation nor a state computation has an `operation`; of these only `key_by` has a `call`.
+    `kafka` is the configuration of a Kafka sink.
     """
 
     pipeline: str
@@ -42,6 +44,7 @@ class Place:
     stateful: Stateful | None
     operation: Windowed | KeyBy | Collect | Merge | Branch | None
     consumers: list[Place] = field(default_factory=list)
+    kafka: KafkaSinkConfig | None = None
     calls: int = 0
     next_examined: int = 1
 
@@ -81,7 +84,10 @@ def _place(application: Application, node: Node) -> Place:
             other = operation
             component = operation.route if isinstance(operation, KeyBy) else None
     call = _no_call if component is None else component.call
-    return Place(pipeline, step, position, sink, reason, component, call, multi, stateful, other)
+    place = Place(pipeline, step, position, sink, reason, component, call, multi, stateful, other)
+    if isinstance(node, Sink) and isinstance(node.config, KafkaSinkConfig):
+        place.kafka = node.config
+    return place
 
 
 def _no_call(*_: Any) -> Any:

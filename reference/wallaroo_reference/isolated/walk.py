@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn
 
 from wallaroo.components import PartitionFunction
 from wallaroo.judging import BadResultError, DeadLetterError, TooManyItemsError, judged_key
+from wallaroo.kafka_records import Output
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.topology import Application, SinkId
@@ -20,7 +21,7 @@ from wallaroo.windows import RangeWindows, SessionWindows
 from wallaroo_reference.entities import Store
 from wallaroo_reference.isolated.copies import CodedCopies, freeze, thaw
 from wallaroo_reference.isolated.counts import CountStep
-from wallaroo_reference.isolated.judging import items_of, pair_of, written_of
+from wallaroo_reference.isolated.judging import items_of, pair_of, produced_of, written_of
 from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.isolated.places import FrozenEntity, Place
 from wallaroo_reference.isolated.ranges import RangeStep
@@ -68,7 +69,7 @@ class Walk:
         stop_on_error: bool,
         observer: Observer,
     ) -> None:
-        self.outputs: dict[SinkId, list[bytes]] = {sink: [] for sink in application.sinks}
+        self.outputs: dict[SinkId, list[Any]] = {sink: [] for sink in application.sinks}
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
         self.meter = Meter(self.outputs.values())
@@ -325,7 +326,11 @@ class Walk:
             output = call_user_code(place.call, place.reason, thawed)
             if output is None:  # sink-1
                 return
-            written = written_of(output)
+            written: Output
+            if place.kafka is None:
+                written = written_of(output)
+            else:
+                written = produced_of(place.kafka, output, self._context.time, lineage[0])
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, None, dead)
             return

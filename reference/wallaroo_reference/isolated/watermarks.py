@@ -7,8 +7,9 @@ that of a source that has ended; both can be compared with every time.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from wallaroo.topology import Application, Source
 from wallaroo_reference.cells import Moment, SourceMoment
@@ -43,36 +44,54 @@ class Watermarks:
     """The time of an application's sources, record by record."""
 
     def __init__(self, application: Application) -> None:
-        self._sources = {name: _source_time(node) for name, node in application.sources.items()}
+        self._nodes = application.sources
+        # For each source its times: of a Kafka source one for each partition (kafka-9), of others,
+        # and as long as it has no partition, one for all of it.
+        self._sources: dict[str, dict[int | None, _SourceTime]] = {
+            name: {None: _source_time(node)} for name, node in application.sources.items()
+        }
         self.first: int | None = None
         """The arrival time of the log's first record."""
         self.now = 0
         """The arrival time of the latest record."""
 
-    def arrive(self, at: int, source: str | None) -> None:
+    def arrive(self, at: int, source: str | None, partition: int | None = None) -> None:
         """A record has arrived; `source` if it is a frame or a value of one."""
         self.now = max(self.now, at)
         if self.first is None:
             self.first = self.now
         if source is not None:
-            self._sources[source].last_frame = self.now
+            self._time_of(source, partition).last_frame = self.now
 
-    def move(self, source: str, event_time: int) -> None:
+    def assign(self, source: str, partitions: Iterable[int]) -> None:
+        """A Kafka source reads these partitions; those added later join at their first record."""
+        if None in self._sources[source]:
+            for partition in partitions:
+                self._time_of(source, partition)
+
+    def move(self, source: str, event_time: int, partition: int | None = None) -> None:
         """A message of `source` has this event time."""
-        times = self._sources[source]
+        times = self._time_of(source, partition)
         times.greatest = max(times.greatest, event_time)
 
-    def end(self, source: str) -> None:
-        """A source has ended."""
-        self._sources[source].ended = True
+    def end(self, source: str, partition: int | None = None) -> None:
+        """A source has ended, or one of its partitions."""
+        if partition is not None:
+            self._time_of(source, partition).ended = True
+            return
+        for times in self._sources[source].values():
+            times.ended = True
 
     def moments(self) -> dict[str, SourceMoment]:
         """Return the times of the sources, by name."""
         return {
-            name: SourceMoment(
-                None if times.greatest == NEVER else int(times.greatest),
-                times.last_frame,
-                times.ended,
+            name: _moment(times[None])
+            if None in times
+            else SourceMoment(
+                None,
+                None,
+                False,
+                {number: _moment(one) for number, one in times.items() if number is not None},
             )
             for name, times in self._sources.items()
         }
@@ -80,10 +99,12 @@ class Watermarks:
     def go_on_from(self, moment: Moment) -> None:
         """Continue from the watermarks of another run."""
         self.now, self.first = moment.now, moment.first
-        for name, was in moment.sources.items():
-            times = self._sources[name]
-            times.greatest = NEVER if was.greatest is None else was.greatest
-            times.last_frame, times.ended = was.last_frame, was.ended
+        for name, source in moment.sources.items():
+            stored: Mapping[Any, SourceMoment] = source.partitions or {None: source}
+            for partition, was in stored.items():
+                times = self._time_of(name, partition)
+                times.greatest = NEVER if was.greatest is None else was.greatest
+                times.last_frame, times.ended = was.last_frame, was.ended
 
     def of(self, ways: dict[str, int]) -> Watermark:
         """Return the watermark of a step: the least of its sources', less the delays.
@@ -93,9 +114,10 @@ class Watermarks:
         """
         watermarks: list[Watermark] = []
         for name, delay in ways.items():
-            watermark = self._of_source(self._sources[name])
-            if watermark is not None:
-                watermarks.append(watermark - delay)
+            for times in self._sources[name].values():
+                watermark = self._of_source(times)
+                if watermark is not None:
+                    watermarks.append(watermark - delay)
         return min(watermarks, default=NEVER)
 
     def arrival_for(self, ways: dict[str, int], target: int) -> Watermark:
@@ -104,12 +126,25 @@ class Watermarks:
         `FOREVER`: it will not get there, however long nothing comes. A source that does not hold
         back is left out, but at least one source must get there.
         """
-        sources = [(self._sources[name], target + delay) for name, delay in ways.items()]
+        sources = [
+            (times, target + delay)
+            for name, delay in ways.items()
+            for times in self._sources[name].values()
+        ]
         reached = [self._reaches(source, wanted) for source, wanted in sources]
         released = [self._released(source) for source, _ in sources]
         latest = max(map(min, zip(reached, released, strict=True)), default=FOREVER)
         # At that time at least one source must be there, not only be left out.
         return max(latest, min(reached, default=FOREVER))
+
+    def _time_of(self, source: str, partition: int | None) -> _SourceTime:
+        """Return the time of a source, or of a partition, which joins if it is new."""
+        times = self._sources[source]
+        if partition is not None:
+            times.pop(None, None)
+            if partition not in times:
+                times[partition] = _source_time(self._nodes[source])
+        return times[partition]
 
     def _of_source(self, source: _SourceTime) -> Watermark | None:
         """Return a source's watermark; `None`: it does not hold back."""
@@ -145,6 +180,11 @@ class Watermarks:
             return FOREVER
         since = self.first if source.last_frame is None else source.last_frame
         return since + source.idle_after
+
+
+def _moment(times: _SourceTime) -> SourceMoment:
+    greatest = None if times.greatest == NEVER else int(times.greatest)
+    return SourceMoment(greatest, times.last_frame, times.ended)
 
 
 def _source_time(node: Source) -> _SourceTime:

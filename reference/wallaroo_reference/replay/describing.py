@@ -12,7 +12,7 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.judging import DeadLetterError
 from wallaroo.keys import key_to_json
 from wallaroo.readable import structure_text
-from wallaroo.trace import canonical_json
+from wallaroo.trace import canonical_json, output_to_json
 from wallaroo.windows import CountWindows
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.places import Place
@@ -92,7 +92,7 @@ def _step_lines(step: Step) -> Iterator[str]:
 def _title(step: Step) -> str:
     place = step.place
     match step.what:
-        case "frame" | "value" | "tick" | "end":
+        case "frame" | "value" | "assigned" | "tick" | "end":
             return _record(step)
         case "sink":
             assert place is not None
@@ -117,6 +117,8 @@ def _record(step: Step) -> str:
     match step.what:
         case "tick":
             return f"record {number}: time passes, it is {_time(step.at)}"
+        case "assigned":
+            return f"record {number}: source {step.source} reads partitions from {_time(step.at)}"
         case "end":
             return f"record {number}: source {step.source} ends at {_time(step.at)}"
         case "frame":
@@ -324,7 +326,7 @@ def _step_json(step: Step) -> dict[str, Any]:
     if step.what != "sink":
         form["gave"] = [_structure(message) for message in step.gave]
     if step.written is not None:
-        form["written"] = _base64(step.written)
+        form["written"] = output_to_json(step.written)
     if step.problem is not None:
         dead = step.problem
         form["dead_letter"] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.errors import WallarooError
-from wallaroo.records import Frame, Value
+from wallaroo.records import Consumed, Frame, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Ended
 from wallaroo.transport.generators import from_log
@@ -151,7 +151,7 @@ def feed(
             )
         if run.kind is not Kind.FRAME:
             for number, record in enumerate(run.records(), run.first):
-                assert not isinstance(record, Frame)
+                assert not isinstance(record, (Frame, Consumed))
                 machine.take(from_log(record) if isinstance(record, Value) else record)
                 yield number + 1
                 if machine.ended is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from wallaroo.errors import WallarooError
 from wallaroo.overriding import override
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
-from wallaroo.trace import DeadLetter, sorted_entities, sorted_windows
+from wallaroo.trace import DeadLetter, output_to_json, sorted_entities, sorted_windows
 from wallaroo_reference.replay.feeding import Input, feed
 
 _AT_ONCE = 64  # frames that are fed before what came out is taken
@@ -185,9 +184,8 @@ class JSONLines(ResultWriter):
     @override
     def outputs(self, record: int, sink: SinkId, first: int, outputs: Sequence[bytes]) -> None:
         for number, output in enumerate(outputs, first):
-            data = base64.b64encode(output).decode("ascii")
             form = {"sink": f"{sink[0]}/{sink[1]}", "number": number, "record": record}
-            self.line({"output": {**form, "data": data}})
+            self.line({"output": {**form, "data": output_to_json(output)}})
 
     @override
     def letters(self, first: int, letters: Sequence[DeadLetter]) -> None:

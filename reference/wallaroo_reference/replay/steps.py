@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wallaroo.judging import DeadLetterError
+from wallaroo.kafka_records import KafkaRecord, Output
 from wallaroo.keys import Key
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Windowed
 from wallaroo.overriding import override
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Assigned, End, Single, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import Lineage, lineage_order
 from wallaroo_reference.isolated.copies import Frozen, packed, thaw
@@ -28,8 +29,8 @@ from wallaroo_reference.isolated.places import FrozenEntity, Place
 from wallaroo_reference.isolated.windows import Firing
 
 What: TypeAlias = Literal[
-    "frame", "value", "tick", "end", "computation", "state computation", "key", "collect", "merge",
-    "branch", "window", "firing", "sink",
+    "frame", "value", "assigned", "tick", "end", "computation", "state computation", "key",
+    "collect", "merge", "branch", "window", "firing", "sink",
 ]  # fmt: skip
 """What is done: with a record, at a step, or at a sink. `window`: a window step takes a message;
 `firing`: it gives the result of a window."""
@@ -95,7 +96,7 @@ class Step:
     puts: list[Put] = field(default_factory=list)
     stored: bool = False
     watermark: float = 0
-    written: bytes | None = None
+    written: Output | None = None
 
     def way(self) -> list[Step]:
         """Return the steps from the record to this one."""
@@ -131,10 +132,14 @@ class Steps(Observer):
 
     @override
     def record_began(
-        self, place: Place | None, lineage: Lineage, record: bytes | Value | Tick | End, at: int
+        self,
+        place: Place | None,
+        lineage: Lineage,
+        record: bytes | KafkaRecord | Single | None,
+        at: int,
     ) -> None:
         self.current = None
-        if isinstance(record, bytes):
+        if record is None or isinstance(record, (bytes, KafkaRecord)):
             assert place is not None
             step = Step("frame", place, lineage, None, record, source=place.pipeline)
         else:
@@ -190,7 +195,7 @@ class Steps(Observer):
 
     @override
     def encoded(
-        self, place: Place, lineage: Lineage, message: Any, copy: Any, written: bytes
+        self, place: Place, lineage: Lineage, message: Any, copy: Any, written: Output
     ) -> None:
         assert self.current is not None
         assert place.sink is not None
@@ -242,7 +247,9 @@ class Steps(Observer):
         self._thawed.clear()
 
 
-_RECORDS: dict[type, What] = {Value: "value", Tick: "tick", End: "end"}
+_RECORDS: dict[type, What] = {
+    Value: "value", Assigned: "assigned", Tick: "tick", End: "end",
+}  # fmt: skip
 _OPERATIONS: dict[type, What] = {
     Collect: "collect", Merge: "merge", Branch: "branch", KeyBy: "key", Windowed: "window",
 }  # fmt: skip

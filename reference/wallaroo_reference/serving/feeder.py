@@ -19,7 +19,7 @@ from typing import NoReturn, Protocol, TypeAlias
 from wallaroo.errors import WallarooError
 from wallaroo.judging import TooManyItemsError
 from wallaroo.overriding import override
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Single, Tick, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
 from wallaroo.transport.edges import Edges
@@ -45,7 +45,7 @@ _LOOK = 0.05  # seconds between looks at the clock while something will be due
 _Frames: TypeAlias = tuple[str, Sequence[bytes], int]
 """Frames that wait: their source, payloads and arrival time."""
 
-Entry: TypeAlias = _Frames | Value | Tick | End
+Entry: TypeAlias = _Frames | Single
 """What waits to be processed together."""
 
 
@@ -55,7 +55,7 @@ class Intake(Protocol):
     def receive(self, source: str, payloads: Sequence[bytes], at: int) -> None:
         """Take frames that arrived at one time."""
 
-    def receive_records(self, records: Sequence[Value | Tick | End]) -> None:
+    def receive_records(self, records: Sequence[Single]) -> None:
         """Take records that are not frames."""
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
@@ -168,7 +168,7 @@ class Feeder(Intake):
             self.go_on()
 
     @override
-    def receive_records(self, records: Sequence[Value | Tick | End]) -> None:
+    def receive_records(self, records: Sequence[Single]) -> None:
         if self._over:
             return
         self._received += len(records)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from wallaroo.overriding import override
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Single, Value
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
@@ -66,7 +66,7 @@ class Journal(Intake):
         self._sync_log = sync
         self._failed = failed
         self._log_is_full = log_is_full
-        self._waiting: deque[_Frames | list[Value | Tick | End]] = deque()  # for the disk
+        self._waiting: deque[_Frames | list[Single]] = deque()  # for the disk
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._syncing = False
         self._over = False
@@ -91,7 +91,7 @@ class Journal(Intake):
         self._receive((source, payloads, at))
 
     @override
-    def receive_records(self, records: Sequence[Value | Tick | End]) -> None:
+    def receive_records(self, records: Sequence[Single]) -> None:
         self._receive(list(records))
 
     @override
@@ -111,7 +111,7 @@ class Journal(Intake):
         self._waiting.clear()
         self._closings.clear()
 
-    def _receive(self, entry: _Frames | list[Value | Tick | End]) -> None:
+    def _receive(self, entry: _Frames | list[Single]) -> None:
         if self._over:
             return
         if self._waiting:
@@ -121,7 +121,7 @@ class Journal(Intake):
             self._edges.pause("disk")
             self._retry_later()
 
-    def _logged(self, entry: _Frames | list[Value | Tick | End]) -> bool:
+    def _logged(self, entry: _Frames | list[Single]) -> bool:
         """Log some records and pass them on; `False`: the disk does not take them now."""
         log = self._log
         try:
