@@ -96,7 +96,7 @@ class Interpreter(Walk):
             for name, node in application.sources.items()
             if isinstance(node.config, KafkaSourceConfig)
         }
-        self._fed: Any = None  # what was fed, of a Kafka source the value or the whole record
+        self._fed: Any = None  # of a Kafka source: the value or the whole record
         self._partition: int | None = None  # where it stands
         self._timed = application.time_decides or any(
             event_time is not None for _, event_time in self._places.values()
@@ -118,26 +118,19 @@ class Interpreter(Walk):
     ) -> None:
         """Process frames of one source, or records of Kafka; see `Machine.feed`."""
         place, self._find_time = self._places[source]
-        kafka = self._kafka.get(source)
         self.meter.begin(payloads, self.sequence)
         self._source, self._partition = source, partition
-        for fed in payloads:
+        for payload in payloads:
             if self.ended is not None:
                 return
             if self._timed:
                 self._arrive(at, source, partition)
-            self._fed = fed
-            self._payload = fed.value if kafka is not None and kafka.whole else fed
+            self._payload = payload
             lineage = (self.sequence,)
             self.sequence += 1
-            self._observer.record_began(place, lineage, fed, at)
+            self._observer.record_began(place, lineage, payload, at)
             try:
-                if kafka is None or kafka.decoder.whole:
-                    self._decode(place, fed, lineage)
-                elif self._payload is not None:
-                    self._decode(place, self._payload, lineage)
-                else:  # a tombstone is not for this decoder (kafka-7)
-                    self._begin(place, None, lineage)
+                self._decode(place, payload, lineage)
             except RunIsOver:
                 return
 
@@ -198,6 +191,11 @@ class Interpreter(Walk):
     # -- what begins a message -------------------------------------------------------------------
 
     def _decode(self, place: Place, payload: Any, lineage: Lineage) -> None:
+        if place.pipeline in self._kafka:
+            payload = self._of_kafka(self._kafka[place.pipeline], payload)
+            if payload is None:  # a tombstone that is not for this decoder (kafka-7)
+                self._begin(place, None, lineage)
+                return
         message = None
         try:
             message = call_user_code(place.call, place.reason, payload)
@@ -210,6 +208,12 @@ class Interpreter(Walk):
         if message is not None:
             self._observer.decoded(place, lineage)
         self._begin(place, message, lineage)
+
+    def _of_kafka(self, source: KafkaSourceConfig, fed: Any) -> Any:
+        """Return what the decoder of a Kafka source gets: the value or the whole record."""
+        self._fed = fed
+        self._payload = fed.value if source.whole else fed
+        return fed if source.decoder.whole else self._payload
 
     def _generate(self, record: Value, lineage: Lineage) -> None:
         """Process a value of a generator (graph-4)."""
