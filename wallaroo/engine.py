@@ -146,6 +146,8 @@ class ServeOptions:
         isolation: the mode; `trusting` is the command line's default on the reference engine.
         on_error: ``skip`` goes on after a dead letter, ``stop`` ends the run at the first (dead-4).
         dead_letters: file to which one JSON line per dead letter is added.
+        dead_letter_bytes: size of this file and the rotated ones beside it, from which the oldest
+            are deleted.
         stdin: payloads are read from here instead of the application's only source: each line is
             one message, without its newline.
         stdout: the outputs of all sinks are written here instead of over TCP, one per line; an
@@ -163,6 +165,7 @@ class ServeOptions:
     isolation: Isolation = "trusting"
     on_error: OnError = "skip"
     dead_letters: Path | None = None
+    dead_letter_bytes: int = 1 << 30
     stdin: IO[bytes] | None = None
     stdout: IO[bytes] | None = None
     stop_timeout: float = 10.0
@@ -182,6 +185,8 @@ class Summary:
         written: outputs delivered per sink.
         undelivered: outputs per sink that a stop gave up on.
         dead_letters: counts by (pipeline, step, reason).
+        deleted_dead_letters: bytes of the oldest ones that were deleted from disk
+            (`ServeOptions.dead_letter_bytes`).
         dropped_frames: incomplete or refused frames per source (frame-3, frame-4).
         seconds: from the first listener's start to the end.
         exit_code: 0 if all was delivered, else 1 (stop-1).
@@ -204,6 +209,7 @@ class Summary:
     refused_connections: Mapping[str, int] = field(default_factory=dict)
     late: Mapping[tuple[str, str], int] = field(default_factory=dict)
     open_windows: int = 0
+    deleted_dead_letters: int = 0
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,16 @@ def register(subparsers: Subparsers) -> None:
         "--dead-letters",
         metavar="FILE",
         type=Path,
-        help="append a JSON line to this file for each dead letter",
+        help="append a JSON line to this file for each dead letter; `wallaroo send --dead-letters` "
+        "sends them again",
+    )
+    edges.add_argument(
+        "--dead-letter-bytes",
+        metavar="N",
+        type=count,
+        default=ServeOptions.dead_letter_bytes,
+        help="size of this file and those rotated beside it, FILE.000001 and so on, from which the "
+        f"oldest are deleted ({ServeOptions.dead_letter_bytes >> 20} MiB)",
     )
     edges.add_argument(
         "--max-connections",
@@ -212,6 +221,7 @@ def _serve_options(
         isolation="isolated" if options.isolated else "trusting",
         on_error=options.on_error,
         dead_letters=options.dead_letters,
+        dead_letter_bytes=options.dead_letter_bytes,
         stdin=_unbuffered(sys.stdin) if options.stdin else None,
         stdout=results,
         stop_timeout=options.stop_timeout,

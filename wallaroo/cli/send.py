@@ -1,4 +1,4 @@
-"""``wallaroo send``: a file's lines or frames to a source."""
+"""``wallaroo send``: a file's lines or frames to a source, dead letters to where they came from."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import os
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from wallaroo.cli.arguments import address, count, rate, seconds
+from wallaroo.cli.dead_letters import LetterFiles, targets, to_option
 from wallaroo.cli.main import Subparsers
 from wallaroo.cli.terminal import byte_progress
 from wallaroo.config import format_address
-from wallaroo.errors import WallarooError
+from wallaroo.errors import UsageError, WallarooError
 from wallaroo.frames import frame, payload_of_line
-from wallaroo.text import reason
+from wallaroo.text import escaped, reason
 from wallaroo.transport.sink import unacknowledged
 
 _AT_ONCE = 64 * 1024  # bytes that are read or written at once
@@ -37,6 +39,8 @@ examples:
   wallaroo send words.txt --to 127.0.0.1:7010 --repeat 100 --rate 2000
   seq 1000 | wallaroo send - --to 127.0.0.1:7010
   wallaroo send nbbo.msg --frames --to 127.0.0.1:7011
+  wallaroo send --dead-letters dead.jsonl --to 127.0.0.1:7010
+  wallaroo send --dead-letters dead.jsonl --to orders@127.0.0.1:7010 --to prices@127.0.0.1:7011
 """
 
 
@@ -69,16 +73,31 @@ def register(subparsers: Subparsers) -> None:
         help="send a file's lines or frames to a source",
         description="Send each line of FILE, without its newline, as a frame with a 4-byte "
         "big-endian header; or a file of such frames as it is. Waits until the receiver has "
-        "taken everything, and exits 1 when it is not known how much was taken.",
+        "taken everything, and exits 1 when it is not known how much was taken. With "
+        "--dead-letters FILE, what `wallaroo run --dead-letters FILE` has written, send each "
+        "message's payload again, once, to the source it came from: the application processes it "
+        "as a new message, so what has succeeded at other steps and sinks the first time happens "
+        "twice. Messages that cannot be sent are counted, and the exit code is 1.",
         epilog=_EXAMPLES,
     )
     parser.add_argument("file", metavar="FILE", help="what to send; - for standard input")
     parser.add_argument(
-        "--to", metavar="HOST:PORT", type=address, required=True, help="where a source listens"
+        "--to",
+        metavar="[NAME@]HOST:PORT",
+        type=_destination,
+        required=True,
+        action="append",
+        help="where a source listens; with --dead-letters of several sources, once for each, "
+        "with its NAME",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--lines", action="store_true", help="each line is a message (default)")
     form.add_argument("--frames", action="store_true", help="FILE consists of frames already")
+    form.add_argument(
+        "--dead-letters",
+        action="store_true",
+        help="FILE is a dead-letter file; those rotated beside it are read too",
+    )
     parser.add_argument(
         "--rate", metavar="N", type=rate, help="messages a second; as fast as possible unless given"
     )
@@ -97,12 +116,15 @@ def register(subparsers: Subparsers) -> None:
 
 def send(options: argparse.Namespace) -> int:
     """Run the command."""
-    where = format_address(*options.to)
-    sent = Sent()
+    if options.dead_letters:
+        return _send_dead_letters(options)
+    if len(options.to) > 1 or options.to[0][0] is not None:
+        raise UsageError("several addresses, or NAME@HOST:PORT, go with --dead-letters only")
+    ((_, to),) = options.to
     with ExitStack() as stack:
         if options.file == "-":
             if options.repeat > 1:
-                raise WallarooError("standard input can be read once: no --repeat with -")
+                raise UsageError("standard input can be read once: no --repeat with -")
             file: IO[bytes] = sys.stdin.buffer
             total = None
         else:
@@ -110,12 +132,70 @@ def send(options: argparse.Namespace) -> int:
             status = os.fstat(file.fileno())
             total = status.st_size * options.repeat or None
             if options.repeat > 1 and not file.seekable():
-                raise WallarooError(f"{options.file} can be read once: no --repeat with it")
-        connection = stack.enter_context(_connect(options.to, options.wait))
-        started = time.monotonic()
+                raise UsageError(f"{options.file} can be read once: no --repeat with it")
         read = _frames if options.frames else _lines
-        every = (piece for _ in range(options.repeat) for piece in read(_rewound(file)))
-        pieces = every if options.rate is None else _paced(every, options.rate)
+        pieces = (piece for _ in range(options.repeat) for piece in read(_rewound(file)))
+        _send_to(to, pieces, total, options)
+    return 0
+
+
+def _send_dead_letters(options: argparse.Namespace) -> int:
+    path = Path(options.file)
+    if options.repeat > 1 or options.file == "-":
+        raise UsageError("--dead-letters takes a file, and sends it once: neither - nor --repeat")
+    with closing(LetterFiles(path)) as files:
+        counts = Counter([message.source for message in files.messages()])
+        to = targets(path, counts, options.to)
+        rotated = f" and {len(files) - 1} rotated beside it" if len(files) > 1 else ""
+        print(
+            f"{escaped(str(path))}{rotated}: {_number(files.letters, 'dead letter')}, "
+            f"{_number(counts.total(), 'message')} to send",
+            file=sys.stderr,
+        )
+        left_out = files.left_out + Counter(
+            {
+                ("message", f"of source {source!r}: say where it listens, {to_option(source)}"): n
+                for source, n in counts.items()
+                if source not in to
+            }
+        )
+        for (what, why), number in left_out.items():
+            print(escaped(f"not sent: {_number(number, what)} {why}"), file=sys.stderr)
+        for address in to.values():  # before anything is sent: do they all listen?
+            _connect(address, options.wait).close()
+        for number, (source, address) in enumerate(to.items(), 1):
+            pieces = (
+                Piece(frame(message.payload), 1, message.read) for message in files.messages(source)
+            )
+            try:
+                _send_to(address, pieces, files.size, options)
+            except WallarooError as error:
+                rest = ", ".join(map(repr, [*to][number:]))
+                nothing = f". Nothing was sent to source {rest}" if rest else ""
+                raise WallarooError(f"source {source!r}: {error}{nothing}") from error
+    return 1 if left_out else 0
+
+
+def _send_to(
+    to: tuple[str, int], pieces: Iterator[Piece], total: int | None, options: argparse.Namespace
+) -> None:
+    """Send the pieces to one source, and say how many messages it has taken.
+
+    Args:
+        to: where it listens.
+        pieces: what is sent.
+        total: bytes of the files that are read for it; `None`: not known.
+        options: of the command.
+
+    Raises:
+        WallarooError: nobody listens there, or it is not known how much was taken.
+    """
+    where = format_address(*to)
+    sent = Sent()
+    if options.rate is not None:
+        pieces = _paced(pieces, options.rate)
+    with _connect(to, options.wait) as connection:
+        started = time.monotonic()
         try:
             with byte_progress(f"sending to {where}", total, sys.stderr) as progress:
                 _hand_over(pieces, connection, sent, progress)
@@ -137,7 +217,12 @@ def send(options: argparse.Namespace) -> int:
         f"{sent.messages / max(taken, 1e-9):,.0f} messages/s",
         file=sys.stderr,
     )
-    return 0
+
+
+def _destination(text: str) -> tuple[str | None, tuple[str, int]]:
+    """Return the name, if there is one, and the address of ``NAME@HOST:PORT``."""
+    name, at, where = text.rpartition("@")
+    return name if at else None, address(where)
 
 
 def _connect(to: tuple[str, int], wait: float) -> socket.socket:
@@ -275,5 +360,8 @@ def _unknown(what: str) -> WallarooError:
 
 
 def _amount(sent: Sent) -> str:
-    plural = "" if sent.messages == 1 else "s"
-    return f"{sent.messages:,} message{plural} ({sent.size:,} bytes)"
+    return f"{_number(sent.messages, 'message')} ({sent.size:,} bytes)"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -66,6 +66,11 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
         for (pipeline, step, reason), count in sorted(letters.items(), key=str):
             place = f"{pipeline}, {step}" if step is not None else pipeline
             lines.append(f"    {count:,} {reason}: {place}")
+        if summary.deleted_dead_letters:
+            lines.append(
+                f"    the oldest, {summary.deleted_dead_letters:,} bytes, were deleted from disk "
+                "(--dead-letter-bytes)"
+            )
         dead = sum(letters.values())
         if dead >= received > 0 and not _came_out(summary):
             lines.append(
@@ -116,6 +121,7 @@ def as_values(application: Application, summary: Summary) -> dict[str, Any]:
             {"pipeline": pipeline, "step": step, "reason": reason, "count": count}
             for (pipeline, step, reason), count in sorted(summary.dead_letters.items(), key=str)
         ],
+        "deleted_dead_letter_bytes": summary.deleted_dead_letters,
         "dropped_frames": dict(summary.dropped_frames),
         "refused_connections": dict(summary.refused_connections),
         "late": [

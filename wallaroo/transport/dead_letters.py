@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
-import select
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,13 +15,11 @@ from typing import TYPE_CHECKING
 from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
-from wallaroo.transport.private import opener, sync_way_to
+from wallaroo.transport.dead_letter_file import DeadLetterFile
 from wallaroo.transport.rate_limit import RateLimited
 
 if TYPE_CHECKING:
     from wallaroo.metrics.registry import Registry
-
-_PATIENCE = 2.0  # seconds to wait for a FIFO's reader; the engine is blocked meanwhile
 
 _log = logging.getLogger("wallaroo.dead_letters")
 
@@ -36,11 +33,14 @@ class DeadLetters:
 
     Args:
         path: file to which one JSON line for each is added; `None`: no file.
+        most: bytes that this file and the rotated ones may have together.
         metrics: gets them too.
         clock: monotonic seconds, to limit the rate of log lines.
 
     Attributes:
         counts: numbers by (pipeline, step, reason).
+        run: stands in each line. Sequence numbers begin anew in a run without a checkpoint: with
+            this, a line says which message it is about.
 
     Raises:
         DeadLetterFileError: the file cannot be opened.
@@ -50,19 +50,19 @@ class DeadLetters:
         self,
         path: Path | None = None,
         *,
+        most: int = sys.maxsize,
         metrics: Registry | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.counts: Counter[tuple[str, str | None, str]] = Counter()
+        self.run = os.urandom(8).hex()
         self._path = path
-        self._fd = -1
+        self._file: DeadLetterFile | None = None
         self._metrics = metrics
-        self._named = False  # the file's name is durable
-        self._in_doubt = False  # a sync has failed
         self._limited = RateLimited(_log, clock=clock)
         if path is not None:
             try:
-                self._fd = _opened(path)
+                self._file = DeadLetterFile(path, most)
             except OSError as error:
                 raise DeadLetterFileError(
                     f"dead letters cannot be written to {path}: {error.strerror}"
@@ -94,29 +94,25 @@ class DeadLetters:
                     _log.debug("message %s: %s", message, escaped(line))
         if self._metrics is not None:
             self._metrics.add_dead_letters(letters)
-        if self._fd >= 0:
-            self._write(letters)
+        if self._file is not None:
+            self._write(letters, self._file)
+
+    @property
+    def deleted(self) -> int:
+        """Bytes of the oldest ones that were deleted, to keep the files below their bound."""
+        return 0 if self._file is None else self._file.deleted
 
     def sync(self) -> None:
-        """Make durable what was written, and the file's name; in any thread.
+        """Make durable what was written, and the files' names; in any thread.
 
         Raises:
             DeadLetterFileError: the system could not. That is final, because nobody knows what is
                 on the disk then.
         """
-        if self._fd < 0 or self._path is None:
-            return
         try:
-            if self._in_doubt:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            os.fsync(self._fd)
-            if not self._named:
-                sync_way_to(self._path)
-                self._named = True
+            if self._file is not None:
+                self._file.sync()
         except OSError as error:
-            if error.errno in (errno.EINVAL, errno.EBADF):  # a FIFO; closed
-                return
-            self._in_doubt = True
             raise DeadLetterFileError(
                 f"dead letters in {self._path} could not be synced: {error.strerror}; nobody knows "
                 "whether the last are on the disk. A restart from the checkpoint writes them again"
@@ -125,49 +121,21 @@ class DeadLetters:
     def close(self) -> None:
         """Close the file, and log how many log lines were left out."""
         self._limited.flush()
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self._file is not None:
+            self._file.close()
 
-    def _write(self, letters: Sequence[DeadLetter]) -> None:
-        lines = [json.dumps(letter.to_json()).encode() + b"\n" for letter in letters]
-        size = os.fstat(self._fd).st_size
-        view = memoryview(b"".join(lines))
-        written = 0
+    def _write(self, letters: Sequence[DeadLetter], file: DeadLetterFile) -> None:
+        forms = [{**letter.to_json(), "run": self.run} for letter in letters]
+        before = file.written
         try:
-            while view:
-                count = _written(self._fd, view)
-                written += count
-                view = view[count:]
+            file.write([json.dumps(form).encode() + b"\n" for form in forms])
         except OSError as error:
-            whole = 0
-            while whole < len(lines) and written >= len(lines[whole]):
-                written -= len(lines[whole])
-                whole += 1
-            if written:
-                # Half a line would break a reader of the file: remove it where that is possible.
-                _truncate(self._fd, size + sum(map(len, lines[:whole])))
+            whole = file.written - before
             raise DeadLetterFileError(
                 f"dead letters cannot be written to {self._path}: {error.strerror}; the last "
-                f"{len(lines) - whole} are not in it, from message "
+                f"{len(letters) - whole} are not in it, from message "
                 f"{'.'.join(map(str, letters[whole].lineage))} on"
             ) from error
-
-
-def _written(fd: int, view: memoryview) -> int:
-    """Write as many bytes as the file takes, and return how many; wait a while for a FIFO's reader.
-
-    Raises:
-        OSError: it cannot be written, or the FIFO's reader was too slow.
-    """
-    while True:
-        try:
-            return os.write(fd, view)
-        except BlockingIOError:
-            if not select.select([], [fd], [], _PATIENCE)[1]:
-                raise OSError(
-                    errno.EAGAIN, f"its reader has read nothing for {_PATIENCE:g} s"
-                ) from None
 
 
 def _edge(letter: DeadLetter) -> str:
@@ -184,25 +152,3 @@ def _traceback(letter: DeadLetter) -> Iterator[str]:
         yield f"caused by {cause.error_type}: {cause.error}"
         for frame in cause.where:
             yield f"  {frame}"
-
-
-def _opened(path: Path) -> int:
-    if path.is_fifo():
-        try:  # not O_RDWR: this process would count as a FIFO's reader, and never read
-            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            raise OSError(error.errno, "nobody reads it (a FIFO); start its reader first") from None
-    fd = opener(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND)  # it holds users' payloads
-    size = os.fstat(fd).st_size
-    if size and os.pread(fd, 1, size - 1) not in (b"\n", b""):
-        os.write(fd, b"\n")  # a crash left half a line; the next one must begin on its own
-    return fd
-
-
-def _truncate(fd: int, size: int) -> None:
-    try:
-        os.ftruncate(fd, size)
-    except OSError:  # a pipe or a device cannot be truncated; its reader sees half a line
-        return

@@ -68,7 +68,9 @@ class Edges:
         self._generators = Generators(application.sources, receiver, clock)
         self.sinks = self._make_sinks(application.sinks)
         readers = [] if options.stdin is None else [self._make_reader(options.stdin, sources)]
-        self.dead_letters = DeadLetters(options.dead_letters, metrics=options.metrics)
+        self.dead_letters = DeadLetters(
+            options.dead_letters, most=options.dead_letter_bytes, metrics=options.metrics
+        )
         try:
             self._listener = Listener(
                 {} if readers else sources,
@@ -215,6 +217,7 @@ class Edges:
             refused_connections=dict(self._listener.refused),
             late=dict(late or {}),
             open_windows=open_windows,
+            deleted_dead_letters=self.dead_letters.deleted,
         )
 
     def _report(self) -> None:

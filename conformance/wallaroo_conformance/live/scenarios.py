@@ -329,7 +329,7 @@ def _dead_letters(run: LiveRun) -> None:
 
 
 def _compared(letter: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in letter.items() if name not in NOT_COMPARED}
+    return {name: value for name, value in letter.items() if name not in (*NOT_COMPARED, "run")}
 
 
 def _ends_by_itself(rule: str, last: bytes, letters: int) -> Callable[[LiveRun], None]:

@@ -136,6 +136,7 @@ class Delivery:
             dead = dead_letters_of(self._application, letters, records, numbered)
             try:
                 self._edges.dead_letters.add(dead)
+                self._edges.dead_letters.sync()  # Spark commits the batch: it is not run again
             except DeadLetterFileError as error:
                 self.ended = str(error)
                 raise

@@ -120,7 +120,7 @@ def _area(path: str) -> str:
     """Return which kind of file a path is: calls are counted by it, to let one of them fail."""
     if path.endswith(".log"):
         return "log"
-    return "letters" if path.endswith(".jsonl") else "other"
+    return "letters" if ".jsonl" in path else "other"
 
 
 class Opened:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 Kind: TypeAlias = Literal["word", "slow", "undecodable", "raising"]
 FAULTS = {
     "log": ("fsync", "fsync", "write", "short", "truncate", "open", "remove"),
-    "letters": ("fsync", "fsync", "write", "short", "truncate", "open"),
+    "letters": ("fsync", "fsync", "write", "short", "truncate", "open", "rename", "remove"),
     "other": ("fsync", "fsync", "write", "short", "rename", "remove", "open", "commit"),
 }
 """Calls that can fail, or do less than they were asked for, by the kind of file."""

@@ -175,7 +175,7 @@ def test_send_to_nobody_fails_in_one_line(tmp_path, capsys):
     assert said in capsys.readouterr().err
     assert main(["send", str(tmp_path / "none"), "--to", address]) == 2
     assert capsys.readouterr().err.endswith("none: No such file or directory\n")
-    assert main(["send", "-", "--to", address, "--repeat", "2"]) == 1
+    assert main(["send", "-", "--to", address, "--repeat", "2"]) == 2
     assert "no --repeat with -" in capsys.readouterr().err
 
 
@@ -190,7 +190,7 @@ def test_send_repeats_no_pipe(tmp_path, capsys):
     os.mkfifo(pipe)
     writer = os.open(pipe, os.O_RDWR)  # so that nobody waits for the other end
     try:
-        assert main(["send", str(pipe), "--to", "127.0.0.1:1", "--repeat", "2"]) == 1
+        assert main(["send", str(pipe), "--to", "127.0.0.1:1", "--repeat", "2"]) == 2
     finally:
         os.close(writer)
     assert f"{pipe} can be read once: no --repeat with it" in capsys.readouterr().err

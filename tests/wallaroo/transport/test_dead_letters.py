@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from wallaroo.trace import DeadLetter, Reason
+from wallaroo.transport.dead_letter_file import files_of
 from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
 from wallaroo.transport.rate_limit import RateLimited
 from wallaroo.user_code.failure import Cause, UserFrame
@@ -62,6 +64,7 @@ def test_dead_1_a_json_line_each_with_the_fields_of_the_rule(tmp_path):
         "payload": base64.b64encode(b"\xff\x00").decode(),
         "where": [],
         "causes": [],
+        "run": letters.run,
     }
     assert (second["step"], second["sink"], second["key"]) == (None, 1, None)
     assert path.stat().st_mode & 0o777 == 0o600  # it holds users' payloads
@@ -119,6 +122,86 @@ def test_what_the_file_holds_stays_and_half_a_line_spoils_no_other(tmp_path):
     assert json.loads(new)["lineage"] == [0, 2]
 
 
+def numbers(path):
+    """Return the sequence numbers in the files, those of the oldest first, and their sizes."""
+    files = files_of(path)
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    return [json.loads(line)["lineage"][0] for line in lines], [f.stat().st_size for f in files]
+
+
+def test_a_full_file_is_rotated_and_nothing_is_deleted_below_the_bound(tmp_path):
+    path = tmp_path / "dead.jsonl"
+    for first in (0, 50):  # two runs
+        letters = DeadLetters(path, most=100_000)
+        for n in range(first, first + 50, 5):
+            letters.add([letter(one) for one in range(n, n + 5)])
+        letters.close()
+    found, sizes = numbers(path)
+    assert found == list(range(100))
+    assert len(sizes) > 3
+    assert max(sizes) <= 100_000 // 16
+    assert letters.deleted == 0
+    assert [one.name for one in files_of(path)[:2]] == ["dead.jsonl.000001", "dead.jsonl.000002"]
+    assert all(one.stat().st_mode & 0o777 == 0o600 for one in files_of(path))
+
+
+def test_beyond_the_bound_the_oldest_are_deleted_and_that_is_said(tmp_path, caplog):
+    path = tmp_path / "dead.jsonl"
+    letters = DeadLetters(path, most=10_000)
+    written = 0
+    for n in range(100):
+        letters.add([letter(n)])
+        found, sizes = numbers(path)
+        assert sum(sizes) <= 10_000
+        written += len(json.dumps({**letter(n).to_json(), "run": letters.run})) + 1
+    letters.close()
+    assert 20 < len(found) < 100
+    assert found == list(range(100 - len(found), 100))
+    assert letters.deleted == written - sum(sizes)
+    said = [one.getMessage() for one in caplog.records if "oldest" in one.getMessage()]
+    assert re.fullmatch(
+        rf"the oldest dead letters, \d+ bytes in {path}\.000001, are deleted, because all take "
+        r"more than 10,000 bytes \(--dead-letter-bytes\)",
+        said[0],
+    )
+
+
+def test_one_that_is_larger_than_a_file_stands_alone_and_makes_room_for_itself(tmp_path):
+    path = tmp_path / "dead.jsonl"
+    letters = DeadLetters(path, most=10_000)
+    letters.add([letter(n) for n in range(10)])
+    letters.add([letter(10, payload=bytes(5_000)), letter(11)])
+    found, sizes = numbers(path)
+    assert found[-2:] == [10, 11]
+    assert found[0] > 0
+    assert sum(sizes) <= 10_000
+
+
+@pytest.mark.parametrize("there_is_another", [False, True])
+def test_a_file_that_is_moved_away_gets_nothing_more(tmp_path, there_is_another):
+    path, away = tmp_path / "dead.jsonl", tmp_path / "away.jsonl"
+    letters = DeadLetters(path)
+    letters.add([letter(1)])
+    path.rename(away)
+    if there_is_another:
+        path.touch()
+    letters.add([letter(2)])
+    letters.close()
+    assert (numbers(away)[0], numbers(path)[0]) == ([1], [2])
+
+
+def test_a_link_stays_and_what_it_leads_to_is_rotated(tmp_path):
+    target, link = tmp_path / "there" / "dead.jsonl", tmp_path / "link"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    letters = DeadLetters(link, most=3_000)
+    letters.add([letter(n) for n in range(4)])
+    letters.close()
+    assert link.is_symlink()
+    assert numbers(link) == numbers(target)
+    assert numbers(link)[0] == list(range(4))
+
+
 def test_a_file_that_cannot_be_opened_is_one_line(tmp_path):
     with pytest.raises(DeadLetterFileError, match=r"cannot be written to .*: Is a directory"):
         DeadLetters(tmp_path)
@@ -128,6 +211,7 @@ FILLING = """
 import resource, sys
 sys.path[:0] = sys.argv[2:]
 from test_dead_letters import letter
+from wallaroo.transport.dead_letter_file import files_of
 from wallaroo.transport.dead_letters import *
 from pathlib import Path
 letters = DeadLetters(Path(sys.argv[1]))
@@ -204,7 +288,7 @@ def test_a_fifo_that_nobody_reads_is_refused_at_once(tmp_path):
 
 
 def test_a_fifo_whose_reader_stops_reading_ends_it_and_blocks_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("wallaroo.transport.dead_letters._PATIENCE", 0.01)
+    monkeypatch.setattr("wallaroo.transport.dead_letter_file._PATIENCE", 0.01)
     path = tmp_path / "fifo"
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
