@@ -160,6 +160,11 @@ class Recovery(OnDisk):
         return 0 if self.head is None else self.head.moment.sequence
 
     @property
+    def born(self) -> Stamp:
+        """A stamp of the checkpoint."""
+        return self._directory.born
+
+    @property
     def directory(self) -> Path:
         """The checkpoint's directory."""
         return self._directory.directory

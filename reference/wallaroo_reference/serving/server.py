@@ -111,6 +111,8 @@ class Server(Receiver, Handle):
                 assert self._checkpoint.directory is not None
                 say_where_it_begins(self._checkpoint.directory, on_disk.log.next_sequence)
             self._edges = Edges(application, options, self._thread, self, addresses, clock)
+            if isinstance(on_disk, Recovery):
+                self._edges.dead_letters.run = on_disk.born.checkpoint
         except BaseException:
             if on_disk is not None:
                 on_disk.close()

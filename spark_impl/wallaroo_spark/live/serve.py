@@ -121,6 +121,7 @@ class Server(Handle):
                 sources_to_come(storage.logged, application),
             )
             self._edges = Edges(application, options, self._loop, self._intake, addresses, clock)
+            self._edges.dead_letters.run = checkpoint.born.checkpoint
             self._edges.go_on_behind(storage.logged)
             self._delivery = Delivery(
                 application,

@@ -6,6 +6,7 @@ import json
 import socket
 from itertools import accumulate
 
+import dead_letter_kills
 import pytest
 from receiving import eventually
 from wallaroo_reference.checkpoints.store import Store
@@ -230,3 +231,9 @@ def test_time_1_ticks_are_logged(serve, receiver, isolation):
     handle = serve.again(handle)
     stopped(handle)
     assert receiver.so_far == [b"a: a1\n", b"a: a1\n"]
+
+
+@pytest.mark.parametrize("most", [400_000, 40_000])
+def test_recover_2_dead_letter_files_are_rotated_while_runs_are_killed(tmp_path, most):
+    pauses = [0.0, 0.01, 0.05, 0.2, 0.0]
+    dead_letter_kills.check(tmp_path, "reference", most=most, pauses=pauses, patience=30)

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import dead_letter_kills
 import psutil
 import pytest
 from live_on_spark import PATIENCE, build, jvm_of, options, send
@@ -65,3 +66,8 @@ def test_the_jvm_does_not_outlive_us(number, receiver):
             process.kill()
     assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
     eventually(lambda: not psutil.pid_exists(jvm))
+
+
+def test_recover_2_dead_letter_files_are_rotated_while_runs_are_killed(tmp_path):
+    pauses = [12.0, 8.0]
+    dead_letter_kills.check(tmp_path, "spark", most=100_000, pauses=pauses, patience=PATIENCE)
