@@ -48,7 +48,7 @@ def check(folder: Path, engine: str, *, most: int, pauses: list[float], patience
     command = [_COMMAND, "run", "app.py", "--engine", engine, "--checkpoint", "c"]
     command += ["--dead-letters", "dead.jsonl", "--dead-letter-bytes", str(most)]
     command += ["--stop-timeout", str(patience), "--in", f"127.0.0.1:{address[1]}"]
-    sent = []
+    sent: list[bytes] = []
     for pause in [*pauses, None]:
         new = [b"%d" % n for n in range(len(sent), len(sent) + _EACH)]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as process:
