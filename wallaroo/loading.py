@@ -17,17 +17,19 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from wallaroo.building.builder import ApplicationBuilder
 from wallaroo.errors import (
     ApplicationLoadError,
     ApplicationNotFoundError,
+    UsageError,
     WallarooParameterError,
 )
 from wallaroo.topology import Application
@@ -106,6 +108,23 @@ def load_module(app: str | os.PathLike[str]) -> LoadedModule:
             "write the path of a Python file (word_count.py) or a module's name (word_count)"
         )
     return _load_by_name(text)
+
+
+def load_function(named: str, option: str) -> Callable[..., Any]:
+    """Import the function that an option names, as ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``.
+
+    Raises:
+        UsageError: it has another form, or there is no such function.
+        ApplicationNotFoundError: there is no such file or module.
+        ApplicationLoadError: importing it raised.
+    """
+    module_name, _, name = named.rpartition(":")
+    if not module_name:
+        raise UsageError(f"{option} takes MODULE:FUNCTION or FILE.py:FUNCTION, not {named!r}")
+    function: Callable[..., Any] | None = getattr(load_module(module_name).module, name, None)
+    if function is None or not callable(function):
+        raise UsageError(f"{module_name} has no function {name!r}")
+    return function
 
 
 def load_file(path: Path, name: str | None = None) -> LoadedModule:

@@ -1,19 +1,19 @@
-"""``wallaroo rerun --against``: where two versions of an application first differ, and why.
+"""``wallaroo rerun --against``: where two versions of an application differ, and why.
 
 Each version runs in a process of its own, since both may bring modules of one name. What they print
-as lines of JSON is compared line by line; they come in the order of the records, so the first that
-differs is the first difference.
+as lines of JSON comes in the order of the records; the lines of each record are compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import difflib
 import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from wallaroo import readable
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key, key_from_json
+from wallaroo.loading import load_function
 from wallaroo.text import escaped
 from wallaroo.trace import NOT_COMPARED
 
@@ -36,14 +37,43 @@ def against(options: argparse.Namespace) -> int:
         raise UsageError("--against writes no files: run each of the two without it")
     with ExitStack() as up:
         apps = (options.app, options.against)
+        comparable = _same_output
+        if options.comparable is not None:
+            comparable = load_function(options.comparable, "--comparable")
         streams = [up.enter_context(_running(options, app)) for app in apps]
-        pair = _first_difference(apps, *streams)
+        differences = _differences(apps, comparable, *streams)
+        if options.all:
+            return _show_all(differences, apps)
+        pair = next(differences, None)
     if pair is None:
         print(escaped(f"{options.app} and {options.against} do the same"))
         return 0
     for line in _described(options, *pair):
         print(escaped(line))
     return 1
+
+
+def _show_all(differences: Iterator[tuple[_Version, _Version]], apps: Sequence[str]) -> int:
+    """Print all differences; return the exit code."""
+    count, records = 0, set[int]()
+    for pair in differences:
+        record = min([_place(version.line) for version in pair])
+        if not count or record not in records:
+            print("at the end:" if record == _AT_THE_END else f"record {record}:")
+        count += 1
+        records.add(record)
+        for version in pair:
+            print(escaped(f"  {version.app}: {_line_text(version.line)}"))
+    if not count:
+        print(escaped(f"{' and '.join(apps)} do the same"))
+        return 0
+    at = len(records - {_AT_THE_END})
+    print(f"{count:,} difference{'s' * (count != 1)}, at {at:,} record{'s' * (at != 1)}")
+    return 1
+
+
+def _same_output(output: bytes) -> bytes:
+    return output
 
 
 @contextmanager
@@ -113,29 +143,105 @@ class _Version:
     line: Line
 
 
-def _first_difference(
-    apps: Sequence[str], one: Iterator[bytes], other: Iterator[bytes]
-) -> tuple[_Version, _Version] | None:
-    """Return the first lines that differ in what is compared; `None`: there are none."""
-    modules = [json.loads(next(lines))["begin"]["module"] for lines in (one, other)]
-    for ours, theirs in zip(one, other, strict=False):  # both end with a line of their own kind
-        if ours != theirs:
-            pair = json.loads(ours), json.loads(theirs)
-            if _compared(pair[0], modules[0]) != _compared(pair[1], modules[1]):
-                first, second = map(_Version, apps, modules, pair)
-                return first, second
-    return None
+class _Lines:
+    """The lines of a version, the next of which can be looked at."""
+
+    def __init__(self, lines: Iterator[bytes], module: str) -> None:
+        self.module = module
+        self._lines = lines
+        self.next: bytes | None = next(lines, None)
+
+    def take(self) -> None:
+        """Go on to the next line."""
+        self.next = next(self._lines, None)
+
+    def taken_at(self, place: Any) -> list[Line]:
+        """Take the lines of a place, which are the next, and return them."""
+        found: list[Line] = []
+        while self.next is not None and _order(line := json.loads(self.next)) == place:
+            found.append(line)
+            self.take()
+        return found
 
 
-def _compared(line: Line, module: str) -> Any:
-    """Return the part of a line that is compared: without texts of errors and the module's name."""
+def _differences(
+    apps: Sequence[str],
+    comparable: Callable[[bytes], Any],
+    one: Iterator[bytes],
+    other: Iterator[bytes],
+) -> Iterator[tuple[_Version, _Version]]:
+    """Yield the lines that differ in what is compared; one of a pair may be `_NOTHING`."""
+    ours, theirs = both = [
+        _Lines(lines, json.loads(next(lines))["begin"]["module"]) for lines in (one, other)
+    ]
+    while ours.next is not None or theirs.next is not None:
+        if ours.next == theirs.next:
+            ours.take()
+            theirs.take()
+            continue
+        place = min([_order(json.loads(lines.next)) for lines in both if lines.next is not None])
+        compared = [
+            [
+                (form, line)
+                for line in lines.taken_at(place)
+                if (form := _compared(line, lines.module, comparable)) is not None
+            ]
+            for lines in both
+        ]
+        for pair in _unequal(*compared):
+            first, second = map(_Version, apps, [lines.module for lines in both], pair)
+            yield first, second
+
+
+def _unequal(
+    ours: Sequence[tuple[Any, Line]], theirs: Sequence[tuple[Any, Line]]
+) -> Iterator[tuple[Line, Line]]:
+    """Yield the lines of one place that differ, each with its form that is compared."""
+    blocks: Sequence[tuple[str, int, int, int, int]]
+    if len(ours) == len(theirs) or len(ours) + len(theirs) > _MOST_MATCHED:
+        blocks = [("replace", 0, len(ours), 0, len(theirs))]
+    else:
+        matcher = difflib.SequenceMatcher(
+            None, [form for form, _ in ours], [form for form, _ in theirs], autojunk=False
+        )
+        blocks = matcher.get_opcodes()
+    absent = (None, _NOTHING)
+    for what, start, end, other_start, other_end in blocks:
+        if what == "equal":
+            continue
+        for one, other in itertools.zip_longest(
+            ours[start:end], theirs[other_start:other_end], fillvalue=absent
+        ):
+            if one[0] != other[0]:
+                yield one[1], other[1]
+
+
+def _compared(line: Line, module: str, comparable: Callable[[bytes], Any]) -> Any:
+    """Return the part of a line that is compared, as something that can be hashed.
+
+    It is without texts of errors and the module's name. `None`: nothing of it is compared.
+
+    Raises:
+        WallarooError: the user's function raised.
+    """
     ((kind, form),) = line.items()
-    if kind == "dead_letter":
-        return kind, {name: form[name] for name in form if name not in _NOT_COMPARED}
+    if kind == "output":
+        try:
+            output = comparable(base64.b64decode(form["data"]))
+            hash(output)
+            return None if output is None else (form["sink"], output)
+        except (Exception, SystemExit) as error:
+            raise WallarooError(
+                f"--comparable raised {type(error).__name__}: {error}, for {_line_text(line)}"
+            ) from error
+    if kind == "end":  # the rest follows from what came before it
+        form = {"ended": form["ended"]}
+    elif kind == "dead_letter":
+        form = {name: form[name] for name in form if name not in _NOT_COMPARED}
     for part in ("state", "accumulator"):
         if part in form:
             form = {**form, part: _without(form[part], f"{module}.")}
-    return kind, form
+    return json.dumps([kind, form], sort_keys=True)
 
 
 def _without(structure: Any, module: str) -> Any:
@@ -206,6 +312,9 @@ def _first_visit(options: argparse.Namespace, both: Sequence[_Version]) -> int |
 
 _VISITS = 10_000  # of an entity, in which the first difference is looked for
 _AT_THE_END = sys.maxsize
+_MOST_MATCHED = 1000  # lines of a record in which those that one version has more are looked for
+_NOTHING: Line = {"nothing": {}}
+"""Stands for a line that a version does not have."""
 
 
 def _entity(line: Line) -> tuple[str, bytes]:
@@ -217,6 +326,21 @@ def _entity(line: Line) -> tuple[str, bytes]:
 
 
 _NO_ENTITY = ("\U0010ffff", b"")  # after all entities
+
+
+def _order(line: Line) -> Any:
+    """Return by what lines come in order."""
+    if (record := _place(line)) != _AT_THE_END:
+        return (record,)
+    ((kind, form),) = line.items()
+    match kind:
+        case "entity":
+            return record, 0, *_entity(line)
+        case "window":
+            return record, 1, form["step"], encode_key(key_from_json(form["key"])), form["start"]
+        case "late":
+            return record, 2, form["step"], form["what"]
+    return record, 3
 
 
 def _place(line: Line) -> int:
@@ -245,8 +369,12 @@ def _line_text(line: Line) -> str:
             case "late":
                 return f"{form['step']}: {form['number']} late messages {form['what']}"
             case "end":
-                return "nothing more" if form["ended"] is None else f"it ended: {form['ended']}"
-    return "nothing more"
+                return (
+                    "it did not end early"
+                    if form["ended"] is None
+                    else f"it ended: {form['ended']}"
+                )
+    return "nothing"
 
 
 def _asked(line: Line) -> list[str]:

@@ -22,6 +22,10 @@ examples:
   wallaroo rerun DIR app.py --json                everything, a JSON object a line
   wallaroo rerun DIR app.py --until 1000          the records 0 to 999
   wallaroo rerun DIR app.py --against changed.py  where two versions first differ, and why
+  wallaroo rerun DIR app.py --against changed.py --all --comparable tools.py:without_time
+                                                  all differences but those in the time
+  wallaroo rerun DIR app.py --against changed.py --all --from CHECKPOINT --last 10000
+                                                  for the last records, from the stored state on
 
 exit code: 0 it ran; 1 user code or the first dead letter ended it, or the log is damaged, or with
 --against the two differ; 2 it was called wrongly
@@ -59,6 +63,15 @@ def register_rerun(subparsers: Subparsers) -> None:
         "--against",
         metavar="OTHER_APP",
         help="run this application too, and tell where the two first differ",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="with --against: all differences, and no explanation"
+    )
+    parser.add_argument(
+        "--comparable",
+        metavar="MODULE:FUNCTION",
+        help="with --against: compare what this function returns for the bytes of an output; an "
+        "output for which it returns None is not compared",
     )
     parser.add_argument(
         "--sink", metavar="PIPELINE/N", help="with --stdout: the outputs of this sink only"

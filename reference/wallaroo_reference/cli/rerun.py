@@ -59,6 +59,8 @@ def rerun(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.sink is not None and not options.stdout:
         raise UsageError("--sink goes with --stdout: it names the sink whose outputs are printed")
+    if options.against is None and (options.all or options.comparable is not None):
+        raise UsageError("--all and --comparable go with --against, which compares two versions")
     if options.against is not None:
         from wallaroo_reference.cli.against import against
 

@@ -30,7 +30,9 @@ def here(monkeypatch):
     monkeypatch.setattr(against, "_printed", lambda command: printed(command).decode())
 
 
-def differing(tmp_path, capfd, *changes, lines=("ann", "bob", "ann bob", "bob"), name="other.py"):
+def differing(
+    tmp_path, capfd, *changes, lines=("ann", "bob", "ann bob", "bob"), name="other.py", more=()
+):
     """Return the exit code, and what is told of the application and a changed one."""
     made, app = voted(tmp_path, *lines)
     other = tmp_path / "changed" / name
@@ -40,7 +42,7 @@ def differing(tmp_path, capfd, *changes, lines=("ann", "bob", "ann bob", "bob"),
         assert old in text
         text = text.replace(old, new)
     other.write_text(text)
-    code, out, err = called(capfd, "rerun", made, app, "--against", other)
+    code, out, err = called(capfd, "rerun", made, app, "--against", other, *more)
     return code, out.replace(str(tmp_path), "DIR"), err
 
 
@@ -132,3 +134,93 @@ def test_a_version_that_cannot_be_run_is_no_difference(tmp_path, capfd):
     assert (code, out) == (1, "")
     assert "ValueError: broken" in err
     assert "broken.py could not be run" in err
+
+
+COMPARABLE = """
+def lower(output):
+    return output.lower()
+
+def no_bob(output):
+    return None if b"b" in output.lower() else output
+
+def unusable(output):
+    return [output]
+"""
+
+
+TITLED = ('f"{word} {', 'f"{word.title()} {')
+X_FIRST = [
+    ("text.split()", "['x', *text.split()]"),
+    ("word[0]", "'y' if word == 'x' else word[0]"),
+]
+NO_BOB = """\
+record 1:
+  ours: nothing
+  theirs: dead letter 0, raised at 'count'
+record 2:
+  ours: nothing
+  theirs: dead letter 1, raised at 'count'
+at the end:
+  ours: counts['b'] is Count(count=2)
+  theirs: counts['b'] is Count(count=0)
+3 differences, at 2 records
+"""
+MORE = """\
+record 0:
+  ours: nothing
+  theirs: output 0 of words/0 is b'x 1'
+record 1:
+  ours: nothing
+  theirs: output 2 of words/0 is b'x 2'
+record 2:
+  ours: nothing
+  theirs: output 4 of words/0 is b'x 3'
+at the end:
+  ours: nothing
+  theirs: counts['y'] is Count(count=3)
+4 differences, at 3 records
+"""
+ALL = """\
+record 0:
+  ours: output 0 of words/0 is b'ann 1'
+  theirs: output 0 of words/0 is b'Ann 1'
+record 1:
+  ours: output 1 of words/0 is b'bob 1'
+  theirs: output 1 of words/0 is b'Bob 1'
+record 2:
+  ours: output 2 of words/0 is b'ann 2'
+  theirs: output 2 of words/0 is b'Ann 2'
+  ours: output 3 of words/0 is b'bob 2'
+  theirs: output 3 of words/0 is b'Bob 2'
+4 differences, at 3 records
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "function", "said"),
+    [
+        pytest.param([TITLED], None, ALL, id="other outputs"),
+        pytest.param([TITLED], "lower", "ours and theirs do the same\n", id="made alike"),
+        pytest.param([('"bad"', '"bob"')], "no_bob", NO_BOB, id="some not compared"),
+        pytest.param(X_FIRST, None, MORE, id="more outputs"),
+    ],
+)
+def test_all_differences_are_told(here, tmp_path, capfd, changes, function, said):
+    options = ["--all"]
+    if function is not None:
+        (tmp_path / "alike.py").write_text(COMPARABLE)
+        options += ["--comparable", f"{tmp_path}/alike.py:{function}"]
+    code, out, err = differing(
+        tmp_path, capfd, *changes, lines=("ann", "bob", "ann bob"), more=options
+    )
+    out = out.replace("DIR/votes.py", "ours").replace("DIR/changed/other.py", "theirs")
+    assert [line.rstrip(":") for line in out.splitlines()] == said, err
+    assert code == (0 if "do the same" in said[0] else 1)
+
+
+def test_what_the_users_function_raises_is_told_with_the_output(here, tmp_path, capfd):
+    (tmp_path / "unusable.py").write_text(COMPARABLE)
+    options = ["--comparable", f"{tmp_path}/unusable.py:unusable"]
+    code, _, err = differing(tmp_path, capfd, ("{word} {", "{word}: {"), more=options)
+    assert code == 1
+    assert "--comparable raised TypeError: unhashable type: 'list', for output 0 of words/0" in err
