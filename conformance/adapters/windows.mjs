@@ -16,9 +16,10 @@ function decode(payload) {
   if (parts.length !== 3) throw new Dead("decode", "ValueError");
   const [letter, number, rest] = parts;
   if (rest === "") return null;
-  if (/^\d{1,15}$/.test(number)) return [letter, Number(number), rest];
-  if (/^\d+$/.test(number)) throw new Refusal("time-2", "message", "large numbers");
-  return [letter, number, rest];
+  if (/^\d{16,}$/.test(number)) throw new Refusal("time-2", "message", "large numbers");
+  const message = [letter, /^\d+$/.test(number) ? Number(number) : number, rest];
+  message.tuple = rest.includes("t");
+  return message;
 }
 const computations = {
   same: (m) => [m],
@@ -86,10 +87,11 @@ function run(form, records) {
       for (const out of way.outs ?? []) {
         try {
           if (message[2].includes("w")) { try { fail(message[2]); } catch (e) { throw new Dead("encode", e.errorType); } }
-          out.outputs.push(b64(`${message[0]} ${message[1]} ${message[2]}\n`));
+          const line = message.join(" ");
+          out.outputs.push(b64(message.tuple ? `(${line})\n` : `${line}\n`));
         } catch (e) { dead(context, null, out.pipeline, out.sink, undefined, e); }
       }
-      if (way.node) take(way.node, [...message], way.bare ? { ...context, key: [] } : context);
+      if (way.node) take(way.node, Object.assign([...message], { tuple: message.tuple }), way.bare ? { ...context, key: [] } : context);
     });
   }
   function take(node, message, c) {

@@ -40,20 +40,23 @@ def wrong_operators(engine: Engine) -> list[WrongOperator]:
     """
     runner = Runner(engine)
     judge = Judge(runner, reference_oracle(), Findings(), (), date.today())
+    tried: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    wrong: dict[tuple[str, ...], Failing] = {}
     with runner.reducing():
-        tried: Counter[str] = Counter()
-        failed: Counter[str] = Counter()
-        failing: list[Failing] = []
-        for meaning, found in _judged(judge, [*edges(), *steps()]):
-            tried.update(operators_of(meaning.case))
-            if found is not None:
-                failed.update(operators_of(meaning.case))
-                failing.append(found)
-        wrong: dict[tuple[str, ...], Failing] = {}
-        for one in failing:
-            shares = {name: failed[name] / tried[name] for name in operators_of(one.case)}
-            blamed = [name for name, share in shares.items() if share == max(shares.values())]
-            wrong.setdefault(tuple(blamed), one)
+        for cases in (edges(), steps()):  # whose edge is wrong says nothing of what is between
+            known = {name for names in wrong for name in names}
+            left = [case for case in cases if known.isdisjoint(operators_of(case))]
+            failing: list[Failing] = []
+            for meaning, found in _judged(judge, left):
+                tried.update(operators_of(meaning.case))
+                if found is not None:
+                    failed.update(operators_of(meaning.case))
+                    failing.append(found)
+            for one in failing:
+                shares = {name: failed[name] / tried[name] for name in operators_of(one.case)}
+                blamed = [name for name, share in shares.items() if share == max(shares.values())]
+                wrong.setdefault(tuple(blamed), one)
         sure = {names for names in wrong if len(names) == 1}
         return [
             WrongOperator(names, _alone(judge, one))
