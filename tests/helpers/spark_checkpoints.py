@@ -9,6 +9,8 @@ from wallaroo_spark.live.checkpoint import Checkpoint
 import wallaroo
 from wallaroo.topology import Application
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.log_directory import LogEnds
+from wallaroo.transport.stamps import Stamp
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -35,7 +37,12 @@ def application(name: str = "app", *steps: Any) -> Application:
 
 
 def begun(found: Checkpoint) -> Checkpoint:
-    """Do what a run does next with a new checkpoint."""
-    InputLog.open(found.input_log, 1 << 20, admit=lambda _: found.begin_run()).close()
+    """Do what a run does next with a checkpoint."""
+
+    def admit(log: LogEnds) -> Stamp:
+        found.check_input(log)
+        return found.begin_run()
+
+    InputLog.open(found.input_log, 1 << 20, admit=admit).close()
     found.begin()
     return found

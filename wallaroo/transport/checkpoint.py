@@ -326,9 +326,9 @@ class Identity:
         else:
             return
         raise CheckpointError(
-            f"{part} is from {where}: it was written by {stamp}, and {IDENTITY} by {self.stamp}. "
-            "Nothing was changed. Put back the part that belongs here, or restore the whole "
-            "checkpoint from one copy"
+            f"{part} does not belong here: {stamp} wrote it, and {self.stamp} wrote {IDENTITY}. "
+            f"One of the two is from {where}. Nothing was changed. Put back the part that belongs "
+            "here, or restore the whole checkpoint from one copy"
         )
 
 

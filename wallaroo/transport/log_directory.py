@@ -113,7 +113,8 @@ def keep_reserve(directory: Path) -> None:
     """Reserve disk space for one more file, if there is room: see `give_up_reserve`."""
     path = directory / _RESERVE
     try:
-        if not path.exists() or path.stat().st_size < _RESERVE_BYTES:
+        if not path.is_file() or path.stat().st_size < _RESERVE_BYTES:
+            path.unlink(missing_ok=True)  # to open a FIFO would wait for ever
             with open(path, "wb", opener=opener) as file:
                 file.write(os.urandom(_RESERVE_BYTES))  # random: it cannot be stored compressed
                 file.flush()

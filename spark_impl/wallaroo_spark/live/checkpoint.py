@@ -57,6 +57,7 @@ class Checkpoint(CheckpointDirectory):
     ) -> None:
         try:
             super().__init__(directory, ENGINE, draw)
+            refuse_irregular_files(self.spark)
             self._spark_part = read_spark_part(self.spark)
             self.layout = layout_of(application)
             self.partitions = self._identified(application, partitions, default_partitions)
@@ -165,7 +166,6 @@ def stamps_in(directory: Path) -> Iterator[tuple[Path, Stamp]]:
             writes it.
     """
     part = directory / ENGINE
-    refuse_irregular_files(part)
     for path in (part / STAMP, directory / LAYOUT, directory / RESUME):
         try:
             yield path, read_stamped(path)[0]

@@ -50,6 +50,7 @@ from wallaroo_spark.live.spark_part import (
     misfit,
     missing_files,
     read_spark_part,
+    refuse_irregular_files,
     seen_from,
     settle,
 )
@@ -87,6 +88,7 @@ class StoredOnSpark:
 
     def stamps(self) -> Iterator[tuple[Path, Stamp]]:
         """See `StoredCheckpoint.stamps`."""
+        refuse_irregular_files(self._part)
         return stamps_in(self._directory)
 
     def overview(self) -> Overview:
