@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -12,9 +14,11 @@ from itertools import zip_longest
 from pathlib import Path
 
 from wallaroo.cli.application import load_named_application
+from wallaroo.cli.logs import application_output
 from wallaroo.components import Decoder
 from wallaroo.frames import FrameParser, payload_of_line
 from wallaroo.loading import load_module
+from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.judge.results import BROKEN, KEPT
@@ -42,11 +46,17 @@ _INPUTS = 300  # that are drawn at a time, by default
 
 def check_app(options: argparse.Namespace) -> int:
     """Run the command; 0: nothing found, 1: findings."""
-    application = load_named_application(options, placeholders=True)
+    with application_output():
+        application = load_named_application(options, placeholders=True)
     inputs = _inputs(application, options)
     engines = list(dict.fromkeys(["compiled", *(options.engine or [])]))
     result = Look()
-    with Subject(options.app, options.app_arguments) as subject:
+    with (
+        Subject(options.app, options.app_arguments) as subject,
+        # What the application prints is not shown, as in the processes that a `Subject` starts.
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+    ):
         for logs in rounds(inputs, options):
             result.add(look(subject, logs, inputs.smaller, engines, _tell))
     print(application_text(result, options.app, application))
@@ -64,7 +74,7 @@ def _write(options: argparse.Namespace, result: Look, application: Application) 
     for path, text in texts.items():
         if path is not None:
             path.write_text(text, encoding="utf-8")
-            print(f"wrote {path}")
+            print(escaped(f"wrote {path}"))
 
 
 def rounds(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLog]]:
@@ -79,7 +89,7 @@ def rounds(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLo
 
 
 def _tell(what: str) -> None:
-    print(f"looking: {what}", file=sys.stderr)
+    print(escaped(f"looking: {what}"), file=sys.stderr)
 
 
 def _inputs(application: Application, options: argparse.Namespace) -> Inputs:
@@ -152,7 +162,8 @@ def payloads_of(path: Path, application: Application, source: str, kind: str) ->
     whole = parser.error is None and not parser.pending
     if kind == "samples":
         found = payloads if whole else _lines(given)
-        print(f"{path}: {len(found)} {'frames' if whole else 'lines'}", file=sys.stderr)
+        what = "frames" if whole else "lines"
+        print(escaped(f"{path}: {len(found)} {what}"), file=sys.stderr)
         return found
     if parser.error is not None:
         raise PortabilityError(f"{path}: {parser.error}")

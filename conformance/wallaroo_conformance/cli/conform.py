@@ -19,6 +19,7 @@ from typing import Any
 from wallaroo.cli.arguments import did_you_mean
 from wallaroo.engine import Engine
 from wallaroo.errors import UsageError
+from wallaroo.text import escaped
 from wallaroo_conformance.cases.catalogue import catalogue
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
@@ -91,10 +92,10 @@ def conform(options: argparse.Namespace) -> int:
     ):
         if path is not None:
             path.write_text(text(reports), encoding="utf-8")
-            print(f"wrote {path}")
+            print(escaped(f"wrote {path}"))
     if options.matrix is not None:
         for path in write_matrix(reports, options.matrix, options.spec):
-            print(f"wrote {path}")
+            print(escaped(f"wrote {path}"))
     return worst(reports)
 
 

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from wallaroo.text import escaped
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
@@ -49,10 +50,10 @@ def kill_matrix(options: argparse.Namespace) -> int:
         )
     if options.html is not None:
         options.html.write_text(html([], kills), encoding="utf-8")
-        print(f"wrote {options.html}")
+        print(escaped(f"wrote {options.html}"))
     if options.json is not None:
         options.json.write_text(json.dumps(_form(kills), indent=1) + "\n", encoding="utf-8")
-        print(f"wrote {options.json}")
+        print(escaped(f"wrote {options.json}"))
     return KEPT if good == len(kills) else BROKEN
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wallaroo.junit import JUnitCase, JUnitSuite, junit
+from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
 from wallaroo_conformance.portability.results import Look
@@ -21,7 +22,7 @@ def application_text(look: Look, app: str, application: Application) -> str:
     lines = [line for titled in (*_findings(look), *_letters(look)) for line in titled]
     if missed := _missed(look, application):
         lines.append(f"not reached by any input: {missed}")
-    return "\n".join([*lines, f"{app}: {_counts(look)}"])
+    return "\n".join([*lines, f"{escaped(app)}: {_counts(look)}"])
 
 
 def application_form(look: Look) -> dict[str, Any]:
@@ -91,14 +92,15 @@ def _missed(look: Look, application: Application) -> str:
     """Return the decoders, computations and encoders that no input has reached."""
     uses = [use for use in application.components() if use.role in _CALLED]
     missed = [use for use in uses if use.component.name not in look.called]
-    return ", ".join([f"{use.component.name} ({use.where})" for use in missed])
+    return escaped(", ".join([f"{use.component.name} ({use.where})" for use in missed]))
 
 
 def _findings(look: Look) -> list[tuple[str, str]]:
     """Return a title and a text for each finding."""
     return [
         (
-            f"{finding.kind}: step {finding.step!r}" + f", key {finding.key}" * bool(finding.key),
+            f"{finding.kind}: step {finding.step!r}"
+            + escaped(f", key {finding.key}" * bool(finding.key)),
             _with_input(finding.text, finding.log),
         )
         for finding in look.findings
@@ -108,14 +110,15 @@ def _findings(look: Look) -> list[tuple[str, str]]:
 def _letters(look: Look) -> list[tuple[str, str]]:
     """Return a title and a text for each kind of dead letter."""
     return [
-        (f"dead letters ({one.number}): {one.kind}", _with_input(one.error, one.log))
+        (escaped(f"dead letters ({one.number}): {one.kind}"), _with_input(one.error, one.log))
         for one in look.letters.values()
     ]
 
 
 def _with_input(text: str, log: InputLog) -> str:
-    lines = [f"  {text}", *["  smallest input:"] * bool(log)]
-    return "\n".join([*lines, *[f"    {source}  {payload!r}" for source, payload in log]])
+    lines = [f"  {line}" for line in text.split("\n")] + ["  smallest input:"] * bool(log)
+    lines += [f"    {source}  {payload!r}" for source, payload in log]
+    return "\n".join(map(escaped, lines))
 
 
 def _form(log: InputLog) -> list[list[str]]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from wallaroo.text import escaped
 from wallaroo_loadgen.comparison.baseline import Bound, Runs, compare, differences
 from wallaroo_loadgen.comparison.history import histories_of
 from wallaroo_loadgen.comparison.ratio import Verdict
@@ -40,8 +41,12 @@ def run(namespace: argparse.Namespace) -> int:
         problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except ValueError as error:
         problem = str(error)
-    print(f"wallaroo compare: {problem}", file=sys.stderr)
+    _tell(problem)
     return _USAGE
+
+
+def _tell(problem: str) -> None:
+    print(f"wallaroo compare: {escaped(problem)}", file=sys.stderr)
 
 
 def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
@@ -62,7 +67,7 @@ def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
         try:
             files.append(_read(path))
         except ValueError as error:
-            print(f"wallaroo compare: left out: {error}", file=sys.stderr)
+            _tell(f"left out: {error}")
     if not files:
         raise ValueError(f"{namespace.history}: no file of wallaroo load --json with a valid run")
     histories = histories_of(files, bounds, seed=namespace.seed)
@@ -131,7 +136,7 @@ def _read(path: Path) -> Runs:
     for run in runs:
         if run.invalid or run.partial:
             reason = run.invalid[0] if run.invalid else "interrupted"
-            print(f"wallaroo compare: {path}: a run is left out: {reason}", file=sys.stderr)
+            _tell(f"{path}: a run is left out: {reason}")
     if not valid:
         raise ValueError(f"{path}: no valid run")
     for run in valid[1:]:

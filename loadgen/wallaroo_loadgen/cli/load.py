@@ -11,7 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from wallaroo.config import format_address
-from wallaroo.text import reason
+from wallaroo.text import escaped, reason
 from wallaroo_loadgen.common.config import Address, RunConfig
 from wallaroo_loadgen.common.schedule import HELP as SCHEDULES
 from wallaroo_loadgen.control import arguments as args
@@ -28,6 +28,7 @@ from wallaroo_loadgen.presentation.terminal import (
     print_result,
     print_search,
     print_step,
+    safe,
 )
 from wallaroo_loadgen.workloads.plan import MAKERS, Plan
 
@@ -85,7 +86,7 @@ def run(namespace: argparse.Namespace) -> int:
     try:
         return _run(namespace)
     except args.SETUP_ERRORS as error:
-        print(f"wallaroo load: {error}", file=sys.stderr)
+        print(f"wallaroo load: {escaped(str(error))}", file=sys.stderr)
         return _USAGE
 
 
@@ -142,7 +143,7 @@ def _run(namespace: argparse.Namespace) -> int:
         results, search, cases, namespace.json, namespace.html, namespace.hdr, namespace.junit
     )
     if namespace.html is not None:
-        out.print(f"report: {namespace.html}", highlight=False, soft_wrap=True)
+        out.print(safe(f"report: {namespace.html}"), highlight=False, soft_wrap=True)
     return exit_code(results) if search is None else _search_code(search)
 
 

@@ -13,7 +13,6 @@ from math import log
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from wallaroo.junit import JUnitCase, Outcome
@@ -38,6 +37,7 @@ from wallaroo_loadgen.presentation.plots import (
     run_colour,
     spectrum,
 )
+from wallaroo_loadgen.presentation.terminal import safe
 
 _OUTCOMES: dict[Verdict, Outcome] = {
     Verdict.NOT_WORSE: "passed",
@@ -62,9 +62,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     )
     shown = Table(box=None, pad_edge=False)
     for index, name in enumerate(rows[0]):
-        shown.add_column(escape(name), justify="left" if index == 0 else "right")
+        shown.add_column(safe(name), justify="left" if index == 0 else "right")
     for row in rows[1:]:
-        shown.add_row(*[escape(cell) for cell in row])
+        shown.add_row(*[safe(cell) for cell in row])
     console.print(shown)
     for other in comparison.others:
         for note in other.notes:
@@ -85,7 +85,7 @@ def print_history(console: Console, histories: Sequence[Series]) -> None:
 
 def _say(console: Console, text: str, style: str | None = None) -> None:
     """Print a line whole, however narrow the terminal is: CI keeps it to be searched."""
-    console.print(escape(text), highlight=False, soft_wrap=True, style=style)
+    console.print(safe(text), highlight=False, soft_wrap=True, style=style)
 
 
 def cases_of_comparison(comparison: Comparison) -> list[JUnitCase]:

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from rich import markup
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from wallaroo.text import escaped
 from wallaroo_loadgen.common.measure import summary
 from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.conductor import Conductor
@@ -36,6 +37,11 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _UNBROKEN
     return made
+
+
+def safe(text: str) -> str:
+    """Return a line of text that may hold anything as markup that shows it, escaped."""
+    return markup.escape(escaped(text))
 
 
 @contextmanager
@@ -77,7 +83,9 @@ def _screen(conductor: Conductor) -> RenderableType:
     latency, lateness = summary(collector.latency), summary(collector.lateness)
     lines = Table.grid(padding=(0, 2))
     lines.add_row(
-        Text(f"{config.workload} at {config.rate:,.0f}/s, {config.schedule}", style="bold"),
+        Text(
+            f"{escaped(config.workload)} at {config.rate:,.0f}/s, {config.schedule}", style="bold"
+        ),
         Text(phase, style="cyan"),
         ProgressBar(total=seconds, completed=elapsed, width=30),
         f"{min(elapsed, seconds):.0f} of {seconds:.0f} s",
@@ -105,7 +113,7 @@ def _spark(conductor: Conductor) -> str:
 
 def print_result(console: Console, result: Result) -> None:
     """Print the result of a run and the verdicts."""
-    title = escape(f"{result.label}, {result.config['schedule']}, seed {result.config['seed']}")
+    title = safe(f"{result.label}, {result.config['schedule']}, seed {result.config['seed']}")
     console.print(f"\n[bold]{title}[/bold]")
     if result.latency["count"]:
         console.print(_latencies(result))
@@ -120,13 +128,13 @@ def print_result(console: Console, result: Result) -> None:
     if result.own is not None:
         _print_own(console, result.own)
     for note in result.notes:
-        console.print(f"[yellow]note:[/yellow] {escape(note)}", highlight=False)
+        console.print(f"[yellow]note:[/yellow] {safe(note)}", highlight=False)
     for slo in result.slos:
         word = "[green]met[/green]" if slo["met"] else "[red]MISSED[/red]"
-        console.print(f"SLO {escape(slo['text'])}: {word} ({show(slo['value'])})", highlight=False)
+        console.print(f"SLO {safe(slo['text'])}: {word} ({show(slo['value'])})", highlight=False)
     word = WORDS[TARGET_ENDED if target_ended(result) else INVALID]
     for reason in result.invalid:
-        console.print(f"[bold red]{word}:[/bold red] {escape(reason)}", highlight=False)
+        console.print(f"[bold red]{word}:[/bold red] {safe(reason)}", highlight=False)
     if not result.invalid:
         console.print("[green]valid[/green]", highlight=False)
 
@@ -150,12 +158,12 @@ def _latencies(result: Result) -> Table:
 def _print_own(console: Console, own: dict[str, Any]) -> None:
     """Print the application's own figures."""
     if "problem" in own:
-        console.print(f"the application's own figures: {escape(own['problem'])}", highlight=False)
+        console.print(f"the application's own figures: {safe(own['problem'])}", highlight=False)
         return
     slowest = max(own["steps"], key=lambda step: float(step["seconds"]))
     about = "about " if own["estimate"] else ""
     console.print(
-        f"the application says: {escape(own['verdict'])} Most time in {escape(slowest['name'])}, "
+        f"the application says: {safe(own['verdict'])} Most time in {safe(slowest['name'])}, "
         f"{about}{slowest['seconds']:.3g} s, {show(slowest['mean'])} a call; at most "
         f"{own['backlog']:,} messages and {own['waiting']:,} outputs waited",
         highlight=False,
@@ -167,7 +175,7 @@ def print_step(console: Console, search: Search) -> None:
     point, result = search.points[-1], search.results[-1]
     word = "sustained" if point["good"] else point["why"]
     p99 = show(result.latency["p99"])
-    console.print(f"{point['rate']:>12,.0f}/s  p99 {p99:>9}  {escape(word)}")
+    console.print(f"{point['rate']:>12,.0f}/s  p99 {p99:>9}  {safe(word)}")
 
 
 def print_search(console: Console, search: Search) -> None:
@@ -179,7 +187,7 @@ def print_search(console: Console, search: Search) -> None:
         table.add_row(
             f"{point['rate']:,.0f}/s",
             *[show(result.latency[name]) for name in ("p50", "p99", "p99.9")],
-            "sustained" if point["good"] else escape(point["why"]),
+            "sustained" if point["good"] else safe(point["why"]),
         )
     console.print(table)
     if search.best is None:
@@ -188,4 +196,4 @@ def print_search(console: Console, search: Search) -> None:
         console.print(
             f"[bold]highest sustained rate: {search.best:,.0f} messages/s[/bold]", highlight=False
         )
-    console.print(escape(search.sentence()), highlight=False, soft_wrap=True)
+    console.print(safe(search.sentence()), highlight=False, soft_wrap=True)
