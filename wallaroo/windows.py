@@ -221,6 +221,34 @@ class CountWindows(_Windows):
 
 Windows: TypeAlias = RangeWindows | SessionWindows | CountWindows
 
+Shape: TypeAlias = "tuple[str | int | None, ...]"
+"""What windows must have in common to go on with what is stored of them: see `shape_of`."""
+
+
+def shape_of(windows: Windows) -> Shape:
+    """Return the kind of windows and all their parameters but the policy for late messages."""
+    if isinstance(windows, RangeWindows):
+        return "range", windows.range, windows.slide, windows.delay
+    if isinstance(windows, SessionWindows):
+        return "sessions", windows.gap, windows.delay
+    return "count", windows.count, windows.timeout
+
+
+def windows_of(shape: Shape) -> Windows:
+    """Return windows of this shape.
+
+    Raises:
+        TypeError: it is none.
+    """
+    match shape:
+        case ("range", int(length), int(slide), int(delay)):
+            return RangeWindows(length, slide, delay=delay)
+        case ("sessions", int(gap), int(delay)):
+            return SessionWindows(gap, delay=delay)
+        case ("count", int(count), int() | None as timeout):
+            return CountWindows(count, timeout)
+    raise TypeError(f"{shape!r:.80} describes no windows")
+
 
 def refuse_bare(component: object, call: str = "to") -> None:
     """Refuse windows without an aggregation, or an aggregation without windows, as a computation.

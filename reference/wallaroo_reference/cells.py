@@ -20,8 +20,10 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 from wallaroo.keys import Key, decode_key, encode_key, identity
+from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.topology import Codec
+from wallaroo.windows import Shape, shape_of
 
 Kind: TypeAlias = Literal["partition", "panes", "windows"]
 """What a cell is: an entity, a pane of a key's range windows, or a key's sessions or count window.
@@ -45,12 +47,14 @@ class Cells(Protocol):
     Attributes:
         kind: what they are.
         name: the name of the state partition, or of the aggregation.
+        shape: of the windows; empty for entities.
         changed: the identities of cells that may have changed, or are gone, since they were last
             taken out of here. It stays empty unless the machine keeps.
     """
 
     kind: Kind
     name: str
+    shape: Shape = ()
     changed: dict[Any, Any]
 
     @abstractmethod
@@ -83,7 +87,8 @@ class WindowCells(Cells):
 
     kind: Kind = "windows"
 
-    def __init__(self) -> None:
+    def __init__(self, operation: Windowed) -> None:
+        self.name, self.shape = operation.name, shape_of(operation.windows)
         self.changed: dict[Any, Any] = {}
         self._keeps = False
 

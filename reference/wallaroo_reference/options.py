@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.cli.arguments import add_checkpoint, add_input_log, duration
+from wallaroo.transport.changed_topology import NOTHING_ACCEPTED, Accepted
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,14 @@ class CheckpointOptions:
         interval: seconds from one checkpoint to the next.
         log_bytes: size of the input log at which reading from the sources stops.
         record: directory in which the whole input log is kept; `None`: it is not.
-        accept_old_states: go on with states that the application would build otherwise.
+        accepted: what is accepted of a checkpoint that another version of the application wrote.
     """
 
     directory: Path | None = None
     interval: float = 1.0
     log_bytes: int = 256 << 20
     record: Path | None = None
-    accept_old_states: bool = False
+    accepted: Accepted = NOTHING_ACCEPTED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,5 +51,5 @@ def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
         interval=given.get("checkpoint_interval", CheckpointOptions.interval),
         log_bytes=given.get("log_bytes", CheckpointOptions.log_bytes),
         record=given.get("record"),
-        accept_old_states=given.get("accept_old_states", False),
+        accepted=Accepted.given(given),
     )

@@ -162,6 +162,19 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on with stored states that lack attributes of their class as it is today",
     )
+    parser.add_argument(
+        "--accept-topology",
+        action="store_true",
+        help="go on with what the application, as it is today, still has of the checkpoint's steps",
+    )
+    parser.add_argument(
+        "--drop-state",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --accept-topology: let go what is stored of this state partition, window step "
+        "or source, which the application no longer has; may be repeated",
+    )
 
 
 def add_input_log(parser: argparse.ArgumentParser, log_bytes: int) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,9 +17,11 @@ from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
 from wallaroo.loading import load_application, load_module, set_up
 from wallaroo.text import escaped
+from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import (
     IDENTITY,
     INPUT,
+    REPLACING,
     CheckpointError,
     Identity,
     read_identity,
@@ -27,7 +31,14 @@ from wallaroo.transport.checkpoint import (
     unused,
 )
 from wallaroo.transport.old_states import FreshStates
-from wallaroo.transport.stored import LogPart, Migration, StoredCheckpoint, look_at_log
+from wallaroo.transport.stored import (
+    LogPart,
+    Migration,
+    StoredCheckpoint,
+    StoredWindow,
+    look_at_log,
+    stored_windows,
+)
 
 _EXAMPLES = f"""\
 {KEY_HELP}
@@ -35,7 +46,7 @@ States are shown without the application's code. Nothing is changed, and a run m
 
 examples:
   wallaroo checkpoint DIR                          whose it is, and what it holds
-  wallaroo checkpoint DIR --entities               a JSON object for each state entity
+  wallaroo checkpoint DIR --entities               a JSON object for each entity and open window
   wallaroo checkpoint DIR --entities counts Ann    one of them
   wallaroo checkpoint DIR --verify                 read everything
   wallaroo checkpoint DIR --try changed.py         run the input that waits with this code, into
@@ -54,7 +65,7 @@ def register(subparsers: Subparsers) -> None:
         help="tell what a checkpoint or a recording holds, and whether it is whole",
         description="Tell what run a checkpoint belongs to and what it holds, print its state "
         "entities, or read all of it.",
-        usage="wallaroo checkpoint DIR [--entities [PARTITION [KEY]] | --verify | "
+        usage="wallaroo checkpoint DIR [--entities [NAME [KEY]] | --verify | "
         "--migrate MODULE:FUNCTION [--app APP] | --try APP [--last N] [application arguments]]",
         epilog=_EXAMPLES,
     )
@@ -65,8 +76,9 @@ def register(subparsers: Subparsers) -> None:
     what.add_argument(
         "--entities",
         nargs="*",
-        metavar="PARTITION [KEY]",
-        help="print the states, of all partitions, of one, or of one key",
+        metavar="NAME [KEY]",
+        help="print the states and open windows: all, those of a state partition or window step, "
+        "or of one key there",
     )
     what.add_argument(
         "--verify", action="store_true", help="read everything, and say what is damaged"
@@ -74,7 +86,8 @@ def register(subparsers: Subparsers) -> None:
     what.add_argument(
         "--migrate",
         metavar="MODULE:FUNCTION",
-        help="write a new checkpoint with the states that FUNCTION(partition, key, state) returns",
+        help="write a new checkpoint with the states that FUNCTION(name, key, state) returns; name "
+        "is the state partition's, or the window step's of an accumulator",
     )
     what.add_argument(
         "--try",
@@ -110,6 +123,11 @@ def checkpoint(options: argparse.Namespace) -> int:
         identity = read_identity(directory / IDENTITY)
     except FileNotFoundError:
         raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+    if (directory / REPLACING).exists():
+        raise CheckpointError(
+            f"a start on {directory} was killed while it put new parts into their places. Run the "
+            "application on it once; each run finishes that first"
+        )
     if options.app is not None and options.migrate is None:
         raise UsageError("--app goes with --migrate: it names the application of the states")
     if options.trial is not None:
@@ -187,31 +205,33 @@ def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log
 
 
 def _entities(directory: Path, stored: StoredCheckpoint, asked: list[str]) -> int:
-    """Print entities, a JSON object each.
+    """Print entities and open windows, a JSON object each.
 
     Raises:
         WallarooError: there is none.
     """
     if len(asked) > 2:
-        raise UsageError("--entities takes a PARTITION and a KEY at most")
-    partition = asked[0] if asked else None
+        raise UsageError("--entities takes a NAME and a KEY at most")
+    name = asked[0] if asked else None
     wanted = encode_key(key_of(asked[1])) if len(asked) > 1 else None
     there: set[str] = set()
     shown = False
-    for entity in stored.entities():
-        there.add(entity.partition)
-        if partition not in (None, entity.partition):
-            continue
-        if wanted is None or encode_key(entity.key) == wanted:
-            print(json.dumps(entity.to_json()))
+    both: Iterator[Entity | StoredWindow] = itertools.chain(
+        stored.entities(), stored_windows(stored.state())
+    )
+    for one in both:
+        place = one.partition if isinstance(one, Entity) else one.step
+        there.add(place)
+        if name in (None, place) and wanted in (None, encode_key(one.key)):
+            print(json.dumps(one.to_json()))
             shown = True
     if shown:
         return 0
-    if partition in there:
-        raise WallarooError(f"{directory} has no entity of {partition!r} with this key")
-    others = f"; it has entities of {', '.join(map(repr, sorted(there)))}" if there else ""
-    of = "" if partition is None else f" of {partition!r}"
-    raise WallarooError(f"{directory} has no entities{of}{others}")
+    if name in there:
+        raise WallarooError(f"{directory} has nothing of {name!r} with this key")
+    others = f"; it has some of {', '.join(map(repr, sorted(there)))}" if there else ""
+    of = "" if name is None else f" of {name!r}"
+    raise WallarooError(f"{directory} has no entities and no open windows{of}{others}")
 
 
 def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
@@ -242,8 +262,8 @@ def _migrate(directory: Path, stored: StoredCheckpoint, named: str, app: str | N
     migration = Migration(change, fresh)
     number = stored.migrate(target, migration)
     print(
-        f"{number:,} states, {migration.changed:,} of them changed; the new checkpoint is "
-        f"{target}, and {directory} is as it was"
+        f"{number:,} states and accumulators, {migration.changed:,} of them changed; the new "
+        f"checkpoint is {target}, and {directory} is as it was"
     )
     return 0
 

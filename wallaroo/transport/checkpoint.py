@@ -22,6 +22,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -30,16 +31,21 @@ from typing import Any
 
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.operations import Stateful, Windowed
-from wallaroo.topology import Application, Sink, Source, Step
+from wallaroo.topology import Application, Sink, SinkId, Source
 from wallaroo.transport.private import (
     make_private,
     open_to_others,
     opener,
     read_regular,
+    sync_directory,
     write_durably,
 )
 from wallaroo.transport.stamps import Draw, Stamp, born, from_json, random_bytes
 from wallaroo.transport.threads import in_child
+from wallaroo.windows import shape_of, windows_of
+
+REPLACING = "replacing"
+"""A directory in it with parts that are to replace those of their names."""
 
 LOCK = "lock"
 """The file in a checkpoint's directory that a run keeps locked."""
@@ -97,6 +103,7 @@ class CheckpointDirectory:
         self.lock = -1
         self._draw = draw
         self._identity: Identity
+        self._topology: list[str]
         self._found: set[str] = set()  # what the runs drew that wrote the parts
         try:
             try:
@@ -108,6 +115,7 @@ class CheckpointDirectory:
             self.lock = opener(str(directory / LOCK), os.O_RDWR | os.O_CREAT)
             in_child(self.close)
             self._take_lock()
+            self._replace()
             for part in (self.own_part, self.input_log):
                 if part.is_dir():
                     trust(part)
@@ -148,8 +156,8 @@ class CheckpointDirectory:
 
     def identify(
         self, engine: str, application: Application, partitions: int | None, *, default: int = 1
-    ) -> int:
-        """Return the number of partitions of the checkpoint; nothing is written.
+    ) -> Identity:
+        """Return whose the checkpoint is, which may have another topology; nothing is written.
 
         Args:
             engine: the engine that wants to use it.
@@ -160,13 +168,14 @@ class CheckpointDirectory:
         Raises:
             CheckpointError: its identity is damaged or missing, or it belongs to something else.
         """
+        self._topology = describe_topology(application)
         if self.is_new:
             stamp = born(self._draw)
             self._identity = identity_of(engine, application, partitions or default, stamp)
         else:
             path = self.directory / IDENTITY
             self._identity = identify(path, engine, application, partitions)
-        return self._identity.partitions
+        return self._identity
 
     def refuse_other(self, part: Path, stamp: Stamp) -> None:
         """Refuse a part that does not belong to this checkpoint (recover-3).
@@ -180,12 +189,14 @@ class CheckpointDirectory:
     def begin_run(self) -> Stamp:
         """Write down that a run begins, after all parts were looked at; return its stamp.
 
+        From now on the checkpoint has the topology of the application that it was identified for.
+
         Raises:
             CheckpointError: it cannot be written.
         """
         stamp = self._identity.stamp.next_run(self._draw)
         runs = sorted({*self._found, stamp.run})
-        self._identity = replace(self._identity, stamp=stamp, runs=runs)
+        self._identity = replace(self._identity, stamp=stamp, runs=runs, topology=self._topology)
         write_identity(self.directory / IDENTITY, self._identity)
         return stamp
 
@@ -197,6 +208,35 @@ class CheckpointDirectory:
         """
         self._identity = replace(self._identity, runs=[self._identity.stamp.run])
         write_identity(self.directory / IDENTITY, self._identity)
+
+    @contextlib.contextmanager
+    def replaced(self) -> Iterator[Path]:
+        """Make the checkpoint one of the application, whose topology is another: all, or nothing.
+
+        Yields:
+            A directory. What the block puts there replaces the parts of these names.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        partial = self.directory / f"{REPLACING}.new"
+        identity = replace(self._identity, topology=self._topology)
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            make_private(partial)
+            yield partial
+            write_identity(partial / IDENTITY, identity)
+            os.sync()  # all of it is on the disk before its name is
+            partial.rename(self.directory / REPLACING)
+            sync_directory(self.directory)
+            self._replace()
+        except OSError as error:
+            raise CheckpointError(
+                f"the checkpoint {self.directory} cannot be written: {error.strerror}"
+            ) from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # it is still there if something failed
+        self._identity = identity
 
     def half_deleted(self, why: str, missing: Path) -> CheckpointError:
         """Return the error for a checkpoint of which a part is missing."""
@@ -219,6 +259,20 @@ class CheckpointDirectory:
                 with contextlib.suppress(OSError):
                     found += (Path(folder) / name).stat().st_size
         return found
+
+    def _replace(self) -> None:
+        """Put parts into their places, if this run, or one that was killed, has begun to."""
+        replacing = self.directory / REPLACING
+        if not replacing.is_dir():
+            return
+        for part in replacing.iterdir():
+            place = self.directory / part.name
+            if place.is_dir():
+                shutil.rmtree(place)
+            part.rename(place)
+        sync_directory(self.directory)
+        replacing.rmdir()
+        sync_directory(self.directory)
 
     def _take_lock(self) -> None:
         began = time.monotonic()
@@ -313,6 +367,10 @@ class Identity:
         """Whether the application's own codec stores the states (key-5)."""
         return _OWN_CODEC in self.topology
 
+    def has_topology_of(self, application: Application) -> bool:
+        """Whether it has the topology of this application."""
+        return self.topology == describe_topology(application)
+
     def refuse_other(self, part: Path, stamp: Stamp) -> None:
         """Refuse a part of another checkpoint, or of a copy that went on apart (recover-3).
 
@@ -405,7 +463,7 @@ def identify(
     *,
     recording: bool = False,
 ) -> Identity:
-    """Return the identity of a checkpoint, or a recording, that belongs to an application.
+    """Return the identity of a checkpoint, or a recording; it may have another topology.
 
     Args:
         path: the identity's file.
@@ -415,7 +473,8 @@ def identify(
         recording: a recording is wanted.
 
     Raises:
-        CheckpointError: it is damaged, or belongs to something else.
+        CheckpointError: it is damaged, or belongs to another engine or application, or has
+            another number of partitions.
         FileNotFoundError: there is no identity yet.
     """
     theirs = read_identity(path)
@@ -429,7 +488,6 @@ def identify(
         theirs,
         engine=engine,
         application=application.name,
-        topology=describe_topology(application),
         partitions=theirs.partitions if partitions is None else partitions,
     )
     for what, difference in _differences(theirs, ours):
@@ -457,26 +515,39 @@ def write_identity(path: Path, identity: Identity) -> None:
 
 
 def describe_topology(application: Application) -> list[str]:
-    """Return what must stay the same in all runs on a checkpoint, one line for each node."""
-    lines = []
-    for node in application.nodes:
+    """Return what a checkpoint knows of an application's topology, a line for each part."""
+    lines, ways = [], []
+    for index, node in enumerate(application.nodes):
         if isinstance(node, Source):
-            lines.append(f"pipeline {node.pipeline!r}")
-        elif isinstance(node, Sink):
-            lines.append(f"pipeline {node.pipeline!r}, sink {node.index}")
-        elif isinstance(node, Step):
-            line = f"pipeline {node.pipeline!r}, step {node.position}: {node.name!r}"
-            if isinstance(node.operation, Stateful):
-                partition = application.partition[node.operation.partition]
-                keyed = "64-bit keys" if partition.u64 else "keys"
-                line += f" over state partition {partition.name!r} by {keyed}"
-                line += ", which expires" * (partition.expire_after is not None)
-            elif isinstance(node.operation, Windowed):
-                line += f", windows: {node.operation.windows.described()}"
-            lines.append(line)
+            lines.append(source_line(node.pipeline))
+            continue
+        ways += [f"{origin}-{index}" for origin in node.inputs]
+        if isinstance(node, Sink):
+            lines.append(sink_line(node.id))
+            continue
+        line = f"step {node.name!r} of pipeline {node.pipeline!r}"
+        if isinstance(node.operation, Stateful):
+            partition = application.partition[node.operation.partition]
+            keyed = "64-bit keys" if partition.u64 else "keys"
+            line += f" over state partition {partition.name!r} by {keyed}"
+            line += ", which expires" * (partition.expire_after is not None)
+        elif isinstance(node.operation, Windowed):
+            line += f", windows: {windows_of(shape_of(node.operation.windows)).described()}"
+        lines.append(line)
+    lines.append(f"connections {' '.join(ways)}")
     if application.codec is not None:
         lines.append(_OWN_CODEC)
     return lines
+
+
+def source_line(name: str) -> str:
+    """Return how a topology's description names a source."""
+    return f"source {name!r}"
+
+
+def sink_line(sink: SinkId) -> str:
+    """Return how a topology's description names a sink."""
+    return f"sink {sink[0]}/{sink[1]}"
 
 
 def _checksum(identity: dict[str, Any]) -> str:
@@ -514,11 +585,5 @@ def _differences(theirs: Identity, ours: Identity) -> Iterator[tuple[str, str]]:
         yield "engine", f"{theirs.engine}, not {ours.engine}"
     if theirs.application != ours.application:
         yield "application", f"{theirs.application!r}, not {ours.application!r}"
-    if theirs.topology != ours.topology:
-        gone = [line for line in theirs.topology if line not in ours.topology]
-        new = [line for line in ours.topology if line not in theirs.topology]
-        parts = [f"it has {gone[0]}"] if gone else []
-        parts += [f"this one has {new[0]}"] if new else []
-        yield "topology", "; ".join(parts) or "its steps stand in another order"
     if theirs.partitions != ours.partitions:
         yield "number of partitions", f"{theirs.partitions}, not {ours.partitions}"

@@ -88,6 +88,8 @@ class InputLog:
 
     Attributes:
         written: when records were last made durable, in seconds since 1970; `None`: not yet.
+        sources: the sources that there are; a record of another is read as a tick, which is nothing
+            but time that has passed. `None`: there are all that have records.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class InputLog:
         self._durable = files[-1].next
         self._broken: str | None = None
         self.written: float | None = None
+        self.sources: frozenset[str] | None = None
         self._starved = False  # the disk had no room for the last append
 
     @classmethod
@@ -281,7 +284,9 @@ class InputLog:
                 f"the input log {self.path} holds {held} of the records "
                 f"{from_sequence} to {to_sequence}"
             )
-        return runs
+        if self.sources is None:
+            return runs
+        return [run if run.source in (*self.sources, "") else run.as_ticks for run in runs]
 
     def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
         """Return the same records as `runs`, one by one; the `value` of a `Value` is bytes.

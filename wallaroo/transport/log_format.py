@@ -120,6 +120,11 @@ class Run(NamedTuple):
         make = _MAKE[self.kind]
         return [make(self.source, payload, self.at) for payload in self.payloads]
 
+    @property
+    def as_ticks(self) -> Run:
+        """Ticks in the place of these records."""
+        return Run("", self.first, [b""] * len(self.payloads), Kind.TICK, self.at)
+
 
 # -- the header ------------------------------------------------------------------------------------
 

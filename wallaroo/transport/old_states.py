@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.copying import Copies, copies_by
-from wallaroo.operations import Windowed
-from wallaroo.topology import Application, Step
+from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.windowing.kinds import windowed
+from wallaroo.windows import Shape, shape_of
 
 _CONTAINERS = {list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict}
 _PLAIN = {*_CONTAINERS, bool, int, float, complex, str, bytes, tuple, frozenset}
@@ -38,14 +39,20 @@ class Place:
 
     Args:
         name: of the state partition, or of the aggregation.
-        windows: it is a window step.
+        shape: of the windows; empty for a state partition.
     """
 
     name: str
-    windows: bool = False
+    shape: Shape = ()
 
     def __str__(self) -> str:
-        return f"{'windows of' if self.windows else 'state partition'} {self.name!r}"
+        return f"{'windows of' if self.shape else 'state partition'} {self.name!r}"
+
+
+def window_place(application: Application, index: int) -> Place:
+    """Return the place of the window step at a node."""
+    step = windowed(application, index)
+    return Place(step.name, shape_of(step.windows))
 
 
 class FreshStates:
@@ -61,10 +68,9 @@ class FreshStates:
         self._make: dict[Place, Callable[[], Any]] = {
             Place(partition.name): partition.builder.call for partition in application.partitions
         }
-        for node in application.nodes:
-            if isinstance(node, Step) and isinstance(node.operation, Windowed):
-                aggregation = node.operation.aggregation
-                self._make[Place(aggregation.name, True)] = aggregation.initial_accumulator
+        for index in application.window_steps:
+            aggregation = windowed(application, index).aggregation
+            self._make[window_place(application, index)] = aggregation.initial_accumulator
 
     def described(self) -> dict[str, Any]:
         """Return what fresh objects look like, as JSON, by their places.
@@ -84,7 +90,7 @@ class FreshStates:
             fresh = self._fresh(place)
         except Exception:  # noqa: BLE001 - user code: it is met, and named, where it is run for good
             return ""
-        if type(read) is not type(fresh):
+        if type(read) is not type(fresh) and not place.shape:
             return f"is a {_class_of(read)}, and the application builds a {_class_of(fresh)}"
         return self._compared(place, fresh, read).facts
 
@@ -107,7 +113,7 @@ class FreshStates:
 
     @staticmethod
     def _compared(place: Place, fresh: Any, stored: Any) -> Difference:
-        return Difference(place, fresh, *_compared(fresh, stored, replaced=place.windows))
+        return Difference(place, fresh, *_compared(fresh, stored, replaced=bool(place.shape)))
 
 
 @dataclass(frozen=True)
@@ -170,11 +176,9 @@ def refuse_old_states(directory: Path, differences: Sequence[Difference]) -> Non
     facts = ". ".join(map(str, differences))
     remedies = [difference.remedy for difference in differences if difference.remedy]
     ways = [f"write {'; '.join(remedies)}"] if remedies else []
-    if any(not difference.place.windows for difference in differences):
-        ways.append(
-            f"change the states with wallaroo checkpoint {directory} --migrate MODULE:FUNCTION "
-            "--app APP"
-        )
+    ways.append(
+        f"change them with wallaroo checkpoint {directory} --migrate MODULE:FUNCTION --app APP"
+    )
     ways.append("take them as they are with --accept-old-states")
     raise CheckpointError(
         f"the checkpoint {directory} holds what other code has made: {facts}. Nothing was "

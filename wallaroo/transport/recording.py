@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.topology import Application
+from wallaroo.transport.changed_topology import NOTHING_ACCEPTED, Accepted
 from wallaroo.transport.checkpoint import (
     IDENTITY,
     INPUT,
@@ -46,6 +47,7 @@ class Recording:
         checkpoint: the directory of the run's checkpoint, with which a recording goes on; `None`:
             there is none, so a recording that has records is refused.
         stamp: a stamp of what is recorded: the recording is for this input alone.
+        accepted: whether another topology is accepted.
 
     Raises:
         CheckpointError: it cannot be written, others can write it, it is in use or damaged, or
@@ -62,7 +64,9 @@ class Recording:
         *,
         checkpoint: Path | None,
         stamp: Stamp = UNSTAMPED,
+        accepted: Accepted = NOTHING_ACCEPTED,
     ) -> None:
+        self._accepted = accepted
         if checkpoint is not None and directory.absolute() == checkpoint.absolute():
             raise UsageError(
                 f"--record and --checkpoint name one directory, {directory}. Take another one for "
@@ -97,6 +101,13 @@ class Recording:
         if not self._directory.is_new:
             theirs = identify(path, ours.engine, application, ours.partitions, recording=True)
         if theirs is not None and theirs.stamp.checkpoint == ours.stamp.checkpoint and goes_on:
+            if theirs.topology != ours.topology:
+                if not self._accepted.topology:
+                    raise CheckpointError(
+                        f"the recording {path.parent} belongs to another topology. Take another "
+                        "directory, or go on with it with --accept-topology"
+                    )
+                write_identity(path, ours)
             return
         files, _ = read(self.input_log)
         if ends(files).following:

@@ -20,14 +20,14 @@ import io
 import os
 import pickle
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from wallaroo.canonical import structure
-from wallaroo.keys import Key
-from wallaroo.topology import Application
+from wallaroo.keys import Key, decode_key, key_to_json
 from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import LOCK, CheckpointDirectory, CheckpointError
 from wallaroo.transport.input_log import InputLogError
@@ -35,7 +35,9 @@ from wallaroo.transport.log_directory import LogEnds, ends, read
 from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.private import make_private, sync_directory
 from wallaroo.transport.stamps import Stamp
-from wallaroo.transport.stored_state import StoredState
+from wallaroo.transport.stored_state import StoredState, windows_from, with_parts
+from wallaroo.windowing.kinds import Count, kind_of
+from wallaroo.windows import windows_of
 
 _PROTOCOL = 5  # of pickle, as both engines store states
 _MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 20, 16
@@ -53,7 +55,8 @@ _OPEN = {  # the names in these modules that only make values
 Change: TypeAlias = Callable[[str, Key, Any], Any]
 """Takes a state partition's name, a key and a state; returns the new state.
 
-Where the application has its own `serialize`, states are bytes: what that has made."""
+Also a window step's name, the key of an open window, and an accumulator of it. Where the
+application has its own `serialize`, states are bytes: what that has made."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +150,11 @@ class StoredCheckpoint(Protocol):
             WallarooError: something is damaged.
         """
 
-    def state(self, application: Application) -> StoredState:
-        """Return all of the state, for `wallaroo rerun --from`.
-
-        Args:
-            application: one that shall begin with it.
+    def state(self) -> StoredState:
+        """Return all of the state.
 
         Raises:
-            WallarooError: it is damaged, or cannot be read for this application.
+            WallarooError: it is damaged.
         """
 
     def migrate(self, target: Path, migration: Migration) -> int:
@@ -165,11 +165,48 @@ class StoredCheckpoint(Protocol):
             migration: makes the new states.
 
         Returns:
-            The number of states.
+            The number of states and accumulators.
 
         Raises:
             WallarooError: it cannot be written, or the engine cannot migrate.
         """
+
+
+@dataclass(frozen=True)
+class StoredWindow:
+    """An open window.
+
+    Args:
+        step: the window step's name.
+        key: the window's key.
+        start, end: its bounds, in nanoseconds since 1970.
+        messages: how many there are in it; `None`: not a count window, so that is not stored.
+        accumulators: as canonical structure; of windows that overlap one for each pane, in order.
+    """
+
+    step: str
+    key: Key
+    start: int
+    end: int
+    messages: int | None
+    accumulators: Sequence[Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the window as JSON."""
+        form = {name: value for name, value in vars(self).items() if value is not None}
+        return {**form, "key": key_to_json(self.key)}
+
+
+def stored_windows(state: StoredState) -> Iterator[StoredWindow]:
+    """Yield the open windows of a stored state, step by step, in order of their encoded keys."""
+    for step, key, form in sorted(state.windows, key=lambda one: (one.step, one.key)):
+        place, watermark = state.steps[step], state.watermarks[step]
+        kind = kind_of(windows_of(place.shape))
+        windows = windows_from(form, kind, watermark, structure_of)
+        messages = windows.number if isinstance(windows, Count) else None
+        for one in kind.open(key, windows):
+            parts = list(one.parts)
+            yield StoredWindow(place.name, decode_key(key), one.start, one.end, messages, parts)
 
 
 # -- migration -------------------------------------------------------------------------------------
@@ -223,7 +260,7 @@ class Migration:
         fresh: what the application builds today; `None`: it is not known.
 
     Attributes:
-        changed: number of states that are others now.
+        changed: number of states and accumulators that are others now.
     """
 
     def __init__(self, change: Change, fresh: FreshStates | None = None) -> None:
@@ -231,12 +268,38 @@ class Migration:
         self._change = change
         self._fresh = fresh
 
-    def new_state(self, partition: str, key: Key, data: bytes, *, coded: bool) -> bytes:
-        """Return what the function makes of a stored state, as it is stored.
+    def migrated(self, state: StoredState, *, coded: bool) -> StoredState:
+        """Return a whole state with what the function makes of each state and accumulator.
 
         Args:
-            partition: the state partition's name.
-            key: the state's key.
+            state: the state.
+            coded: see `new_state`.
+
+        Raises:
+            CheckpointError: see `new_state`.
+        """
+        entities = [
+            one._replace(
+                state=self.new_state(
+                    Place(one.partition), decode_key(one.key), one.state, coded=coded
+                )
+            )
+            for one in state.entities
+        ]
+        windows = []
+        for one in state.windows:
+            change = partial(
+                self.new_state, state.steps[one.step], decode_key(one.key), coded=coded
+            )
+            windows.append(one._replace(form=with_parts(one.form, change)))
+        return replace(state, entities=entities, windows=windows)
+
+    def new_state(self, place: Place, key: Key, data: bytes, *, coded: bool) -> bytes:
+        """Return what the function makes of a stored state, or accumulator, as it is stored.
+
+        Args:
+            place: where it is.
+            key: its key.
             data: the state.
             coded: the application's `serialize` has made it: the function takes and returns its
                 bytes.
@@ -246,11 +309,11 @@ class Migration:
                 returned is not what the application builds.
         """
         try:
-            new = self._made(partition, key, data, coded)
+            new = self._made(place, key, data, coded)
         except (Exception, SystemExit) as error:
             unknown = isinstance(error, pickle.PicklingError) and self._fresh is None
             raise CheckpointError(
-                f"state partition {partition!r}, key {key!r:.80} cannot be migrated: "
+                f"{place}, key {key!r:.80} cannot be migrated: "
                 f"{type(error).__name__}: {error}"
                 + ". Name the application that has the class with --app"
                 * unknown
@@ -258,15 +321,15 @@ class Migration:
         self.changed += new != data if coded else structure_of(new) != structure_of(data)
         return new
 
-    def _made(self, partition: str, key: Key, data: bytes, coded: bool) -> bytes:
-        new = self._change(partition, key, data if coded else state_of(data))
+    def _made(self, place: Place, key: Key, data: bytes, coded: bool) -> bytes:
+        new = self._change(place.name, key, data if coded else state_of(data))
         if coded and not isinstance(new, bytes):
             raise TypeError(
                 "the application has its own serialize, so the new state must be bytes, not "
                 f"{new!r:.80}"
             )
         stored: bytes = new if coded else pickle.dumps(new, _PROTOCOL)
-        if self._fresh is not None and (why := self._fresh.refusal(Place(partition), stored)):
+        if self._fresh is not None and (why := self._fresh.refusal(place, stored)):
             raise TypeError(f"the function's result {why}")
         return stored
 

@@ -6,21 +6,32 @@ would refuse it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from wallaroo.operations import Windowed
-from wallaroo.topology import Application, Step
+from wallaroo.topology import Application
+from wallaroo.transport.changed_topology import (
+    NOTHING_ACCEPTED,
+    Held,
+    accept_topology,
+    held_edges,
+    held_states,
+)
 from wallaroo.transport.checkpoint import (
     IDENTITY,
+    INPUT,
     CheckpointError,
-    describe_topology,
     identify,
     read_identity,
 )
-from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states
+from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states, window_place
+from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
+
+Part: TypeAlias = Callable[[bytes], Any]
+"""Returns an accumulator, in the form that is wanted, from its bytes."""
 
 
 class StoredEntity(NamedTuple):
@@ -43,7 +54,7 @@ class StoredWindows(NamedTuple):
     """The open windows of a key at a step; accumulators are bytes, as states are.
 
     Args:
-        step: the step's number among the window steps of the checkpoint's topology.
+        step: its number in `StoredState.steps`.
         key: the key, encoded.
         form: of sessions and count windows `wallaroo.windowing.kinds.KeyedKind.form`; of range
             windows the accumulators by the numbers of their panes.
@@ -71,7 +82,9 @@ class StoredState:
         now: arrival time of the latest record.
         first: arrival time of the first record; `None`: there was none.
         sources: their times, by name.
-        watermarks: of the window steps, in their order.
+        partitions: the state partitions' names.
+        steps: the window steps, as they were.
+        watermarks: theirs, in the same order.
         entities: the state entities.
         windows: the open windows.
     """
@@ -80,29 +93,50 @@ class StoredState:
     now: int = 0
     first: int | None = None
     sources: Mapping[str, StoredTime] = field(default_factory=dict)
+    partitions: Sequence[str] = ()
+    steps: Sequence[Place] = ()
     watermarks: Sequence[float] = ()
     entities: Sequence[StoredEntity] = ()
     windows: Sequence[StoredWindows] = ()
 
+    @property
+    def places(self) -> dict[Place, bytes]:
+        """One stored state of each state partition, and one accumulator of each window step."""
+        samples: dict[Place, bytes] = {}
+        for entity in self.entities:
+            samples.setdefault(Place(entity.partition), entity.state)
+        for windows in self.windows:
+            if part := first_accumulator(windows.form):
+                samples.setdefault(self.steps[windows.step], part)
+        return samples
 
-def window_steps_now(topology: Sequence[str], application: Application) -> dict[int, int]:
-    """Return where the window steps of a checkpoint are in an application of today.
+    @property
+    def held(self) -> list[Held]:
+        """How much there is of each state partition and window step."""
+        entities = Counter([entity.partition for entity in self.entities])
+        parts = Counter[int]()
+        for windows in self.windows:
+            parts[windows.step] += parts_in(windows.form)
+        held = [held_states(name, entities[name]) for name in self.partitions]
+        for step, place in enumerate(self.steps):
+            held.append(held_states(place.name, parts[step], place.shape))
+        return held
 
-    Args:
-        topology: that of the checkpoint's identity.
-        application: the application.
+    def steps_in(self, application: Application) -> dict[int, int]:
+        """Return where the window steps are in an application that may be another one today.
 
-    Returns:
-        Of each step whose name and windows are as they were: its number then, and its number now.
-    """
-    before, now = _window_lines(topology), _window_lines(describe_topology(application))
-    if topology == describe_topology(application):
-        return {number: number for number in range(len(now))}
-    return {
-        number: now.index(line)
-        for number, line in enumerate(before)
-        if before.count(line) == now.count(line) == 1
-    }
+        Returns:
+            Of each step whose name and shape are as they were: its number then, and the number
+            now.
+        """
+        numbers: dict[Place, list[int]] = {}
+        for number, index in enumerate(application.window_steps):
+            numbers.setdefault(window_place(application, index), []).append(number)
+        return {
+            step: numbers[place].pop(0)
+            for step, place in enumerate(self.steps)
+            if numbers.get(place)
+        }
 
 
 def refusals(directory: Path, application: Application, state: StoredState) -> list[str]:
@@ -116,33 +150,50 @@ def refusals(directory: Path, application: Application, state: StoredState) -> l
     found: list[str] = []
     path = directory / IDENTITY
     identity = read_identity(path)
+    fresh = FreshStates(application)
+    differences = [fresh.difference(place, data) for place, data in state.places.items()]
     try:
         identify(path, identity.engine, application, None)
+        if not identity.has_topology_of(application):
+            edges = held_edges(identity, directory / INPUT, state.position, {}, {})
+            held = [*state.held, *edges]
+            accept_topology(directory, identity, application, held, NOTHING_ACCEPTED)
     except CheckpointError as error:
         found.append(str(error))
-    fresh = FreshStates(application)
-    samples: dict[Place, bytes] = {}
-    for entity in state.entities:
-        samples.setdefault(Place(entity.partition), entity.state)
-    steps_now = window_steps_now(identity.topology, application)
-    names = [
-        node.operation.aggregation.name
-        for node in application.nodes
-        if isinstance(node, Step) and isinstance(node.operation, Windowed)
-    ]
-    for windows in state.windows:
-        if windows.step in steps_now and (part := first_accumulator(windows.form)):
-            samples.setdefault(Place(names[steps_now[windows.step]], True), part)
-    differences = [
-        difference
-        for place, data in samples.items()
-        if (difference := fresh.difference(place, data)) is not None
-    ]
     try:
-        refuse_old_states(directory, differences)
+        refuse_old_states(directory, [one for one in differences if one is not None])
     except CheckpointError as error:
         found.append(str(error))
     return found
+
+
+def windows_from(form: Any, kind: Ranges | KeyedKind, watermark: float, part: Part) -> Any:
+    """Return the windows of a key from the form in which they are stored.
+
+    Args:
+        form: see `StoredWindows`.
+        kind: the windows' kind.
+        watermark: the step's.
+        part: returns an accumulator from its bytes.
+    """
+    if not isinstance(kind, Ranges):
+        return kind.made(form, part)
+    first = max(kind.first_with(min(form)), kind.first_open(watermark))
+    return Panes(int(first), {number: part(data) for number, data in form.items()})
+
+
+def with_parts(form: Any, change: Callable[[bytes], bytes]) -> Any:
+    """Return the form of a key's windows with what `change` makes of each accumulator."""
+    if isinstance(form, dict):
+        return {number: change(part) for number, part in form.items()}
+    if isinstance(form, tuple):
+        return (*form[:-1], change(form[-1]))
+    return [with_parts(session, change) for session in form]
+
+
+def parts_in(form: Any) -> int:
+    """Return the number of accumulators in the form of a key's windows."""
+    return 1 if isinstance(form, tuple) else len(form)
 
 
 def first_accumulator(form: Any) -> bytes:
@@ -156,8 +207,3 @@ def first_accumulator(form: Any) -> bytes:
         elif isinstance(one, dict):
             forms += one.values()
     return b""
-
-
-def _window_lines(topology: Sequence[str]) -> list[str]:
-    """Return what a topology says of each window step, without its pipeline and position."""
-    return [line.partition(": ")[2] for line in topology if ", windows: " in line]

@@ -11,7 +11,8 @@ from typing import Any, get_args
 
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
-from wallaroo_reference.cells import Kind, Moment, SourceMoment
+from wallaroo.windows import Shape, windows_of
+from wallaroo_reference.cells import Cells, Kind, Moment, SourceMoment
 
 FORMAT = 1
 """The format of the file; `docs/recovery.md` says what each number stands for."""
@@ -25,11 +26,17 @@ class CellsHead:
         kind: what they are.
         name: of the state partition or aggregation.
         count: how many there were.
+        shape: of the windows; empty for entities.
     """
 
     kind: Kind
     name: str
     count: int
+    shape: Shape = ()
+
+    def is_of(self, cells: CellsHead | Cells) -> bool:
+        """Whether these are what `cells` are of: the same entities, or windows of one shape."""
+        return (self.kind, self.name, self.shape) == (cells.kind, cells.name, cells.shape)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Head:
                     for name, one in moment.sources.items()
                 },
                 "watermarks": [_finite(one) for one in moment.watermarks],
-                "cells": [[one.kind, one.name, one.count] for one in self.cells],
+                "cells": [[one.kind, one.name, one.count, one.shape] for one in self.cells],
                 "sinks": [[*sink, count] for sink, count in self.sinks.items()],
                 "generators": {
                     name: [base64.b64encode(one.last).decode(), one.behind]
@@ -109,6 +116,9 @@ def head_from(text: str) -> Head:
         if form["format"] != FORMAT:
             raise OtherFormatError(form["format"])
         first_blob, next_blob = form["blobs"]
+        cells = [_cells(*one) for one in form["cells"]]
+        if len(form["watermarks"]) != len([one for one in cells if one.shape]):
+            raise ValueError("it has not a watermark for each window step")
         return Head(
             at=_number(form["at"]),
             moment=Moment(
@@ -118,7 +128,7 @@ def head_from(text: str) -> Head:
                 {name: _source(*one) for name, one in form["sources"].items()},
                 [_infinite(one) for one in form["watermarks"]],
             ),
-            cells=[_cells(*one) for one in form["cells"]],
+            cells=cells,
             sinks={
                 (_text(pipeline), _number(index)): _number(count)
                 for pipeline, index, count in form["sinks"]
@@ -170,7 +180,9 @@ def _source(greatest: Any, last_frame: Any, ended: Any) -> SourceMoment:
     return SourceMoment(_number_or_none(greatest), _number_or_none(last_frame), ended)
 
 
-def _cells(kind: Any, name: Any, count: Any) -> CellsHead:
+def _cells(kind: Any, name: Any, count: Any, shape: Any) -> CellsHead:
     if kind not in get_args(Kind):
         raise TypeError(f"{kind!r:.40} is no kind of cells")
-    return CellsHead(kind, _text(name), _number(count))
+    if kind != "partition":
+        windows_of(shape)
+    return CellsHead(kind, _text(name), _number(count), tuple(shape))

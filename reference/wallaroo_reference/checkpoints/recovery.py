@@ -8,24 +8,39 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import pickle
 import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from wallaroo.overriding import override
 from wallaroo.records import Single, Value
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory, CheckpointError, damaged
+from wallaroo.transport.changed_topology import (
+    NOTHING_ACCEPTED,
+    Accepted,
+    accept_topology,
+    held_edges,
+    held_states,
+)
+from wallaroo.transport.checkpoint import (
+    INPUT,
+    CheckpointDirectory,
+    CheckpointError,
+    Identity,
+    damaged,
+)
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.stamps import Draw, Stamp, born, random_bytes
-from wallaroo_reference.cells import VISITED, UnpackError
+from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.machine import Machine
@@ -83,7 +98,7 @@ class Recovery(OnDisk):
         partitions: number of partitions; `None`: the number it was made with, 1 for a new one.
         log_bytes: see `InputLog`.
         record: directory in which the whole input log is kept; `None`: it is not.
-        accept_old_states: take states that the application would build otherwise.
+        accepted: what is accepted of a checkpoint that another version of the application wrote.
         draw: where the numbers in stamps come from.
 
     Attributes:
@@ -91,6 +106,7 @@ class Recovery(OnDisk):
         store: its file.
         log: the input log.
         partitions: number of partitions.
+        first_blob: number of the first blob that counts once the next checkpoint is stored.
 
     Raises:
         CheckpointError: it cannot be used.
@@ -105,15 +121,18 @@ class Recovery(OnDisk):
         partitions: int | None,
         log_bytes: int,
         record: Path | None = None,
-        accept_old_states: bool = False,
+        accepted: Accepted = NOTHING_ACCEPTED,
         draw: Draw = random_bytes,
     ) -> None:
+        self._application = application
         with contextlib.ExitStack() as up:
             try:
                 self._directory = CheckpointDirectory(directory, ENGINE, draw)
                 up.callback(self._directory.close)
-                self.partitions = self._directory.identify(ENGINE, application, partitions)
-                self.head = self._checked(application, accept_old_states=accept_old_states)
+                identity = self._directory.identify(ENGINE, application, partitions)
+                self.partitions = identity.partitions
+                self.head = self._checked(identity, accepted)
+                self.first_blob = 0 if self.head is None else self.head.first_blob
 
                 def admit(log: LogEnds) -> Stamp:
                     self._check_input(log)
@@ -125,8 +144,11 @@ class Recovery(OnDisk):
                             self.partitions,
                             checkpoint=directory,
                             stamp=self._directory.born,
+                            accepted=accepted,
                         )
                         up.callback(made.close)
+                    # What the application lacks stays in the file until the next checkpoint is
+                    # stored; a restart before that leaves it out again.
                     return self._directory.begin_run()
 
                 self.log = InputLog.open(
@@ -136,6 +158,7 @@ class Recovery(OnDisk):
                     admit=admit,
                 )
                 up.callback(self.log.close)
+                self.log.sources = frozenset(application.sources)
                 stamp = self._directory.born
                 if self._is_fresh:
                     self.store = Store.create(self._directory.own_part, stamp)
@@ -196,13 +219,14 @@ class Recovery(OnDisk):
         head = self.head
         if head is None:
             return
-        places = _places(self.store.path, head.cells, machine)
+        places = _places(head.cells, machine)
         collecting = gc.isenabled()
         gc.disable()  # it would look again and again at objects that stay alive
         try:
             counts = [0] * len(places)
             for place, kept in latest(self.store.cells(head), len(places)):
-                places[place].unpack(kept)
+                if (into := places[place]) is not None:
+                    into.unpack(kept)
                 counts[place] += len(kept)
             for count, was in zip(counts, head.cells, strict=True):
                 if count != was.count:
@@ -217,7 +241,33 @@ class Recovery(OnDisk):
         finally:
             if collecting:
                 gc.enable()
-        machine.go_on_from(head.moment)
+        machine.go_on_from(self._moment(head, places, machine))
+        if places != list(machine.cells()):  # a blob names a place, so all are to be written anew
+            self.first_blob = head.next_blob
+            for cells in machine.cells():
+                cells.changed.update(dict.fromkeys(cells.identities()))
+
+    def _moment(self, head: Head, places: Sequence[Cells | None], machine: Machine) -> Moment:
+        """Return where a machine goes on that may have other sources and window steps."""
+        moment, log, position = head.moment, self.log, self.position
+        steps = [into for one, into in zip(head.cells, places, strict=True) if one.shape]
+        reached = dict(zip(map(id, steps), moment.watermarks, strict=True))
+        now = moment.now  # it is 0 if the application did not look at the time so far
+        if not now:
+            waits = position < log.next_sequence
+            now = log.runs(position, position + 1)[0].at if waits else log.latest_at
+        return replace(
+            moment,
+            now=now,
+            sources={
+                name: source
+                for name, source in moment.sources.items()
+                if name in self._application.sources
+            },
+            watermarks=[
+                reached.get(id(cells), -math.inf) for cells in machine.cells() if cells.shape
+            ],
+        )
 
     @override
     def later(self) -> Iterator[Entry]:
@@ -231,7 +281,8 @@ class Recovery(OnDisk):
 
     @override
     def generators(self) -> Mapping[str, LoggedSource]:
-        known = {} if self.head is None else self.head.generators
+        logged = {} if self.head is None else self.head.generators
+        known = {name: one for name, one in logged.items() if name in self._application.sources}
         for generator in known.values():
             generator.value()
         return known
@@ -241,9 +292,10 @@ class Recovery(OnDisk):
         """Whether the file with the state is not there yet."""
         return not (self._directory.own_part / FILE).exists()
 
-    def _checked(self, application: Application, *, accept_old_states: bool) -> Head | None:
+    def _checked(self, identity: Identity, accepted: Accepted) -> Head | None:
         """Return what the checkpoint says, after looking at its state; nothing is changed."""
         if self._is_fresh:
+            self._accept_topology(identity, None, accepted)
             return None
         with contextlib.closing(Store(self._directory.own_part, alone=True)) as store:
             self._directory.refuse_other(store.path, store.stamp())
@@ -251,9 +303,23 @@ class Recovery(OnDisk):
             if not any(self._directory.input_log.glob("*.log")):  # it was made before the file
                 # Refused before an empty log is made: a copy restored would mix with it.
                 raise self._directory.half_deleted("it has no input", self._directory.input_log)
-            if head is not None and not accept_old_states:
-                self._refuse_old_states(application, store, head)
+            self._accept_topology(identity, head, accepted)
+            if head is not None and not accepted.old_states:
+                self._refuse_old_states(store, head)
             return head
+
+    def _accept_topology(self, identity: Identity, head: Head | None, accepted: Accepted) -> None:
+        """Refuse another topology, unless the user has accepted it."""
+        application, log = self._application, self._directory.input_log
+        if identity.has_topology_of(application):
+            return
+        held = [*held_edges(identity, log, 0, {}, {})]
+        if head is not None:
+            held = [
+                *[held_states(one.name, one.count, one.shape) for one in head.cells],
+                *held_edges(identity, log, head.moment.sequence, head.sinks, head.generators),
+            ]
+        accept_topology(self.directory, identity, application, held, accepted)
 
     def _check_input(self, log: LogEnds) -> None:
         """Refuse an input log that is older or newer than the state, or another one's."""
@@ -276,9 +342,9 @@ class Recovery(OnDisk):
                 self._directory.input_log,
             )
 
-    def _refuse_old_states(self, application: Application, store: Store, head: Head) -> None:
+    def _refuse_old_states(self, store: Store, head: Head) -> None:
         """Refuse states, and accumulators, that this application would build otherwise."""
-        fresh = FreshStates(application)
+        fresh = FreshStates(self._application)
         samples: dict[int, bytes] = {}
         there = {place for place, cells in enumerate(head.cells) if cells.count}
         with contextlib.closing(store.cells(head)) as blobs:
@@ -294,7 +360,7 @@ class Recovery(OnDisk):
                 continue  # it is damaged, and `restore` says so
             kept = head.cells[place]
             data = value[VISITED.size :] if kept.kind == "partition" else _accumulator(value)
-            difference = fresh.difference(Place(kept.name, kept.kind != "partition"), data)
+            difference = fresh.difference(Place(kept.name, kept.shape), data)
             if difference is not None:
                 differences.append(difference)
         refuse_old_states(self.directory, differences)
@@ -367,12 +433,16 @@ class RecordedRun(OnDisk):
         self._recording.close()
 
 
-def _places(path: Path, stored: Sequence[CellsHead], machine: Machine) -> list[Any]:
-    """Return the machine's cells in the order in which the head names them."""
-    cells = list(machine.cells())
-    if [(part.kind, part.name) for part in stored] != [(part.kind, part.name) for part in cells]:
-        raise damaged(path, "its head names other state partitions or windows than its identity")
-    return cells
+def _places(stored: Sequence[CellsHead], machine: Machine) -> list[Cells | None]:
+    """Return the machine's cells in the order in which the head names them; `None`: dropped."""
+    rest = list(machine.cells())
+    places: list[Cells | None] = []
+    for one in stored:
+        cells = next((cells for cells in rest if one.is_of(cells)), None)
+        if cells is not None:
+            rest.remove(cells)
+        places.append(cells)
+    return places
 
 
 def _accumulator(value: bytes) -> bytes:

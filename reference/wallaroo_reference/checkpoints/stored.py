@@ -14,9 +14,9 @@ from typing import Any
 
 from wallaroo.keys import Key, partition_number
 from wallaroo.overriding import override
-from wallaroo.topology import Application
 from wallaroo.trace import Entity, sorted_entities
 from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
+from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored import (
     Migration,
@@ -30,8 +30,10 @@ from wallaroo.transport.stored_state import (
     StoredState,
     StoredTime,
     StoredWindows,
+    parts_in,
+    with_parts,
 )
-from wallaroo_reference.cells import NOT_NOTED, PANE, VISITED, key_of_name
+from wallaroo_reference.cells import NOT_NOTED, PANE, PROTOCOL, VISITED, key_of_name
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import ENGINE
@@ -93,7 +95,7 @@ class ReferenceCheckpoint(StoredCheckpoint):
         yield from sorted_entities(entities)
 
     @override
-    def state(self, application: Application) -> StoredState:
+    def state(self) -> StoredState:
         with self._open() as store:
             head, found = _read(store)
         if head is None:
@@ -127,6 +129,8 @@ class ReferenceCheckpoint(StoredCheckpoint):
                 name: StoredTime(one.greatest, one.last_frame, one.ended)
                 for name, one in moment.sources.items()
             },
+            [one.name for one in head.cells if not one.shape],
+            [Place(one.name, one.shape) for one in head.cells if one.shape],
             moment.watermarks,
             entities,
             windows,
@@ -184,18 +188,23 @@ def _migrate(
     store: Store,
     head: Head | None,
     found: list[dict[bytes, bytes]],
-    change: Callable[[str, Key, bytes], bytes],
+    change: Callable[[Place, Key, bytes], bytes],
 ) -> int:
-    """Write a file with changed states; return how many there are."""
+    """Write a file with changed states and accumulators; return how many there are."""
     if head is None:
         return 0
     count = 0
     for one, cells in zip(head.cells, found, strict=True):
-        if one.kind == "partition":
-            for name, value in cells.items():
-                state = change(one.name, key_of_name(name), value[VISITED.size :])
-                cells[name] = value[: VISITED.size] + state
+        for name, value in cells.items():
+            changed = partial(change, Place(one.name, one.shape), key_of_name(name, one.kind))
+            if one.kind == "partition":
+                cells[name] = value[: VISITED.size] + changed(value[VISITED.size :])
                 count += 1
+                continue
+            form = pickle.loads(value)  # noqa: S301 - from the owner's directory
+            new = changed(form) if one.kind == "panes" else with_parts(form, changed)
+            cells[name] = pickle.dumps(new, PROTOCOL)
+            count += 1 if one.kind == "panes" else parts_in(form)
     blobs = [
         (place, blob) for place, cells in enumerate(found) for blob in divided([*cells.items()])
     ]

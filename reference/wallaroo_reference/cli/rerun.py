@@ -35,7 +35,7 @@ from wallaroo.transport.checkpoint import (
 )
 from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.stored import StoredCheckpoint
-from wallaroo.transport.stored_state import StoredState, refusals, window_steps_now
+from wallaroo.transport.stored_state import StoredState, refusals
 from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import (
     Files,
@@ -136,7 +136,7 @@ def _beginning(
     lines.append(f"begun at record {state.position:,} of {options.state}{entities}{windows}")
     for name in counts.keys() - application.partition.keys():
         lines.append(f"left out: {counts[name]:,} entities of {name}, which is no state partition")
-    steps_now = window_steps_now(given.topology, application)
+    steps_now = state.steps_in(application)
     if gone := sum([one.step not in steps_now for one in state.windows]):
         lines.append(f"left out: {gone:,} keys with open windows of steps that are others now")
     if given.start == given.until > given.log.first and options.last is None:
@@ -195,7 +195,7 @@ def opened(options: argparse.Namespace, application: Application) -> tuple[Input
     until = log.following if options.until is None else min(options.until, log.following)
     if options.state is None:
         return Input(log, 0, until), []
-    state, topology = _stored(options.state, log.identity, application)
+    state = _stored(options.state, log.identity)
     _take_classes(state, sys.modules[load_module(options.app).name])
     if not log.first <= state.position <= log.following:
         raise WallarooError(
@@ -206,7 +206,7 @@ def opened(options: argparse.Namespace, application: Application) -> tuple[Input
     start = state.position
     if options.last is not None:
         start = max(log.first, until - options.last)
-    given = Input(log, min(start, until), until, state, topology)
+    given = Input(log, min(start, until), until, state)
     return given, refusals(options.state, application, state)
 
 
@@ -220,10 +220,8 @@ def _take_classes(state: StoredState, module: ModuleType) -> None:
             sys.modules.setdefault(name.decode(), module)
 
 
-def _stored(
-    directory: Path, recorded: Identity, application: Application
-) -> tuple[StoredState, Sequence[str]]:
-    """Return the state of a checkpoint, of any engine, and its topology."""
+def _stored(directory: Path, recorded: Identity) -> StoredState:
+    """Return the state of a checkpoint, of any engine."""
     refuse_file(directory)
     try:
         trust(directory)
@@ -242,7 +240,7 @@ def _stored(
         raise WallarooError(f"the engine {identity.engine} cannot look at its checkpoints")
     stored: StoredCheckpoint = look(directory)
     refuse_others(directory, identity, stored.stamps())
-    return stored.state(application), identity.topology
+    return stored.state()
 
 
 @contextmanager

@@ -61,8 +61,7 @@ class StepWindows(WindowCells, Accumulating):
         self.next_due: float = FOREVER
         self.late: Counter[str] = Counter()
         self._times = times
-        self.name = operation.name
-        super().__init__()
+        super().__init__(operation)
         self.call(operation.aggregation)
 
     def call(self, aggregation: AggregationRecord) -> None:

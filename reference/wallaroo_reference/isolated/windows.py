@@ -93,8 +93,7 @@ class WindowStep(WindowCells):
         self.partly_late = 0
         self._aggregation = operation.aggregation
         self._freeze = freeze
-        self.name = operation.name
-        super().__init__()
+        super().__init__(operation)
 
     # -- what the interpreter calls ---------------------------------------------------------------
 

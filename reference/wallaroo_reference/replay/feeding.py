@@ -15,7 +15,7 @@ from wallaroo.transport.generators import from_log
 from wallaroo.transport.log_format import Kind, Run
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
-from wallaroo.transport.stored_state import StoredState, window_steps_now
+from wallaroo.transport.stored_state import StoredState
 from wallaroo_reference.cells import (
     NOT_NOTED,
     PANE,
@@ -40,14 +40,12 @@ class Input:
         start: number of the first record.
         until: number of the first record that is left out.
         state: what the application begins with; `None`: with nothing, at record 0.
-        topology: of the checkpoint that it comes from.
     """
 
     log: RecordedLog
     start: int
     until: int
     state: StoredState | None = None
-    topology: Sequence[str] = ()
 
     def interpreter(
         self, application: Application, *, on_error: str, observer: Observer | None = None
@@ -65,7 +63,7 @@ class Input:
             observer=observer,
         )
         if self.state is not None:
-            _restore(machine, self.state, window_steps_now(self.topology, application))
+            _restore(machine, self.state, self.state.steps_in(application))
             machine.sequence = self.start
         return machine
 
@@ -76,7 +74,7 @@ def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, i
     Args:
         machine: a fresh machine.
         state: the state.
-        steps_now: see `window_steps_now`.
+        steps_now: see `StoredState.steps_in`.
 
     Raises:
         WallarooError: it cannot be read by this code.
@@ -106,7 +104,7 @@ def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, i
         except UnpackError as error:
             raise WallarooError(
                 f"the stored state cannot be read by this code: "
-                f"{Place(part.name, part.kind != 'partition')}, key {error.key!r:.80}: {error}. "
+                f"{Place(part.name, part.shape)}, key {error.key!r:.80}: {error}. "
                 "Put back what was moved, renamed or removed, or change the states with wallaroo "
                 "checkpoint DIR --migrate"
             ) from error

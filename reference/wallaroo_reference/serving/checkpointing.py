@@ -101,8 +101,7 @@ class Checkpoints:
         self._position = recovery.position
         self._outputs_before = {} if head is None else dict(head.sinks)
         self._next_blob = 0 if head is None else head.next_blob
-        first_blob = 0 if head is None else head.first_blob
-        self._collector = Collector(machine.cells(), first_blob, self._next_blob)
+        self._collector = Collector(machine.cells(), recovery.first_blob, self._next_blob)
         self._timer: asyncio.TimerHandle | None = None
         self._busy = False
         self._hurry = False  # a stop waits for the last one
@@ -226,7 +225,7 @@ class Checkpoints:
             sink: self._outputs_before.get(sink, 0) + count for sink, count in made.outputs.items()
         }
         kinds = [
-            CellsHead(cells.kind, cells.name, count)
+            CellsHead(cells.kind, cells.name, count, cells.shape)
             for cells, count in zip(self._machine.cells(), made.counts, strict=True)
         ]
         head = Head(

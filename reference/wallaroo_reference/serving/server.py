@@ -164,7 +164,7 @@ class Server(Receiver, Handle):
                 partitions=partitions,
                 log_bytes=asked.log_bytes,
                 record=asked.record,
-                accept_old_states=asked.accept_old_states,
+                accepted=asked.accepted,
             )
         if asked.record is not None:
             return RecordedRun(

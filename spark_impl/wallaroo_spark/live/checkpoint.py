@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from wallaroo.overriding import override
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import IDENTITY, CheckpointDirectory, CheckpointError, damaged
+from wallaroo.transport.checkpoint import (
+    IDENTITY,
+    CheckpointDirectory,
+    CheckpointError,
+    Identity,
+    damaged,
+)
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Draw, Stamp, random_bytes
@@ -38,6 +46,7 @@ class Checkpoint(CheckpointDirectory):
         draw: where the numbers in stamps come from.
 
     Attributes:
+        identity: whose it is; it may have another topology than the application.
         partitions: number of partitions.
         layout: what `begin` writes into the file of that name.
 
@@ -60,7 +69,8 @@ class Checkpoint(CheckpointDirectory):
             refuse_irregular_files(self.spark)
             self._spark_part = read_spark_part(self.spark)
             self.layout = layout_of(application)
-            self.partitions = self._identified(application, partitions, default_partitions)
+            self.identity = self._identified(application, partitions, default_partitions)
+            self.partitions = self.identity.partitions
             for part, stamp in stamps_in(directory):
                 self.refuse_other(part, stamp)
             if self.spark.exists() and not any(self.input_log.glob("*.log")):
@@ -82,6 +92,18 @@ class Checkpoint(CheckpointDirectory):
     def resume(self) -> Path:
         """The file with what a restart has to know."""
         return self.directory / RESUME
+
+    @property
+    def position(self) -> int:
+        """The number of the first record whose effect Spark has not committed."""
+        return self._spark_part.committed
+
+    @contextlib.contextmanager
+    @override
+    def replaced(self) -> Iterator[Path]:
+        with super().replaced() as new:
+            yield new
+        self._spark_part = read_spark_part(self.spark)
 
     def check_input(self, log: LogEnds) -> None:
         """Refuse a checkpoint whose input log or Spark's part was deleted, or is another's.
@@ -147,15 +169,15 @@ class Checkpoint(CheckpointDirectory):
 
     def _identified(
         self, application: Application, partitions: int | None, default_partitions: int
-    ) -> int:
-        stored = self.identify(ENGINE, application, partitions, default=default_partitions)
+    ) -> Identity:
+        identity = self.identify(ENGINE, application, partitions, default=default_partitions)
         made_with = self._spark_part.partitions
-        if made_with not in (None, stored):
+        if made_with not in (None, identity.partitions):
             raise damaged(
                 self.directory / IDENTITY,
-                f"it says {stored} partitions, and Spark's part has {made_with}",
+                f"it says {identity.partitions} partitions, and Spark's part has {made_with}",
             )
-        return stored
+        return identity
 
 
 def stamps_in(directory: Path) -> Iterator[tuple[Path, Stamp]]:

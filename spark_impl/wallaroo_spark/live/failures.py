@@ -7,10 +7,13 @@ query's plan. The cause is the last error in it that wraps no other error.
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from wallaroo.errors import WallarooError
 from wallaroo.transport.checkpoint import damaged
 from wallaroo_spark.live.checkpoint import ENGINE
 from wallaroo_spark.live.spark_part import damaged_files, misfit
@@ -26,6 +29,24 @@ _LONGEST = 500  # characters of a cause
 _FULL = ("No space left on device", "Disk quota exceeded")
 _DAMAGED = ("ChecksumException", "EOFException", "FileNotFoundException", "RocksDBException")
 _RESTORE = "Restore it from a copy, or begin anew with an empty directory"
+
+_log = logging.getLogger("wallaroo.spark")
+
+
+@contextlib.contextmanager
+def explaining(directory: Path) -> Iterator[None]:
+    """Raise a failure of Spark as a `WallarooError` that explains it.
+
+    Args:
+        directory: the checkpoint's directory.
+    """
+    try:
+        yield
+    except WallarooError:
+        raise
+    except Exception as error:
+        _log.debug("Spark failed", exc_info=error)
+        raise WallarooError(explained(str(error), directory)) from error
 
 
 def explained(text: str, directory: Path) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
-from wallaroo.transport.old_states import FreshStates
+from wallaroo.transport.old_states import FreshStates, Place, window_place
 from wallaroo.transport.stamps import Stamp
+from wallaroo.windows import windows_of
 from wallaroo_spark.live.stamped import read_stamped, write_stamped
 from wallaroo_spark.worker.plan import Member, plan
 
@@ -29,7 +30,8 @@ class Layout:
 
     Args:
         levels: of each group, the operator that holds it (`worker.plan.StateGroup.level`).
-        members: of each group, what it holds (`worker.plan.StateGroup.members`).
+        fused: of each group, whether one shard holds all its keys.
+        members: of each group, what it holds, in the order of `worker.plan.StateGroup.members`.
         expire_after: nanoseconds after which a state partition's entities expire, of those whose
             entities do (key-4).
         fresh: what states and accumulators looked like before any message, when the run that wrote
@@ -37,7 +39,8 @@ class Layout:
     """
 
     levels: tuple[int, ...]
-    members: tuple[tuple[Member, ...], ...]
+    fused: tuple[bool, ...]
+    members: tuple[tuple[Place, ...], ...]
     expire_after: Mapping[str, int]
     fresh: Mapping[str, Any]
 
@@ -46,13 +49,29 @@ class Layout:
         """The number of stateful operators."""
         return 1 + max(self.levels, default=-1)
 
+    @property
+    def window_steps(self) -> list[tuple[int, int]]:
+        """The window steps: their group, and their number among its members."""
+        return [
+            (group, member)
+            for group, members in enumerate(self.members)
+            for member, place in enumerate(members)
+            if place.shape
+        ]
+
+    def stores_as(self, other: Layout) -> bool:
+        """Whether the same states are stored in the same way in another layout."""
+        parts = [(one.levels, one.fused, one.members, [*one.expire_after]) for one in (self, other)]
+        return parts[0] == parts[1]
+
 
 def layout_of(application: Application) -> Layout:
     """Return the layout of an application's states."""
     groups = plan(application).groups
     return Layout(
         tuple([group.level for group in groups]),
-        tuple([group.members for group in groups]),
+        tuple([group.fused for group in groups]),
+        tuple([tuple([_place(application, one) for one in group.members]) for group in groups]),
         {
             partition.name: partition.expire_after
             for partition in application.partitions
@@ -60,6 +79,10 @@ def layout_of(application: Application) -> Layout:
         },
         FreshStates(application).described(),
     )
+
+
+def _place(application: Application, member: Member) -> Place:
+    return Place(member) if isinstance(member, str) else window_place(application, member)
 
 
 def write_layout(path: Path, layout: Layout, stamp: Stamp) -> None:
@@ -79,15 +102,13 @@ def read_layout(path: Path) -> Layout:
     """
     try:
         _, layout = read_stamped(path)
-        members = tuple(map(tuple, layout["members"]))
+        members = tuple([tuple(map(_read_place, some)) for some in layout["members"]])
         levels, expire_after = tuple(layout["levels"]), layout["expire_after"]
+        fused = tuple(map(bool, layout["fused"]))
         numbers = {type(one) for one in (*levels, *expire_after.values())}
-        if not numbers <= {int} or not {type(one) for some in members for one in some} <= {
-            int,
-            str,
-        }:
+        if not numbers <= {int} or not len(levels) == len(fused) == len(members):
             raise TypeError("it says what no run has written")
-        return Layout(levels, members, expire_after, dict(layout["fresh"]))
+        return Layout(levels, fused, members, expire_after, dict(layout["fresh"]))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -95,3 +116,11 @@ def read_layout(path: Path) -> Layout:
             f"{path} is damaged ({error!r:.80}). Run the application on the checkpoint once; each "
             "run writes that file"
         ) from error
+
+
+def _read_place(form: Any) -> Place:
+    if type(form["name"]) is not str:
+        raise TypeError("a name is not text")
+    if form["shape"]:
+        windows_of(form["shape"])
+    return Place(form["name"], tuple(form["shape"]))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.cli.arguments import add_checkpoint, add_input_log, count, index
+from wallaroo.transport.changed_topology import NOTHING_ACCEPTED, Accepted
 from wallaroo_spark.jvm.session import submitted_conf
 from wallaroo_spark.jvm.settings import SessionSettings
 
@@ -25,7 +26,7 @@ class SparkOptions:
         batch_bytes: most payload bytes of a micro-batch.
         log_bytes: size of the input log at which reading from the sources stops.
         record: directory in which the whole input log is kept; `None`: it is not.
-        accept_old_states: go on with states that the application would build otherwise.
+        accepted: what is accepted of a checkpoint that another version of the application wrote.
     """
 
     settings: SessionSettings
@@ -34,7 +35,7 @@ class SparkOptions:
     batch_bytes: int = 4 << 20
     log_bytes: int = 256 << 20
     record: Path | None = None
-    accept_old_states: bool = False
+    accepted: Accepted = NOTHING_ACCEPTED
 
     @property
     def default_partitions(self) -> int:
@@ -100,7 +101,7 @@ def spark_options(given: Mapping[str, Any]) -> SparkOptions:
         batch_bytes=given.get("batch_bytes", SparkOptions.batch_bytes),
         log_bytes=given.get("log_bytes", SparkOptions.log_bytes),
         record=given.get("record"),
-        accept_old_states=given.get("accept_old_states", False),
+        accepted=Accepted.given(given),
     )
 
 

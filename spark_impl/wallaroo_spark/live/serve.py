@@ -117,7 +117,7 @@ class Server(Handle):
                 self._feed,
                 self._loop,
                 self._ending,
-                clock if timed or own.record is not None else lambda: 0,
+                clock if timed or own.record or own.checkpoint else lambda: 0,
                 sources_to_come(storage.logged, application),
             )
             self._edges = Edges(application, options, self._loop, self._intake, addresses, clock)

@@ -10,19 +10,31 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo.topology import Application
+from wallaroo.transport.changed_topology import Accepted, accept_topology, held_edges
 from wallaroo.transport.checkpoint import INPUT, CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
-from wallaroo.transport.log_directory import LogEnds
+from wallaroo.transport.log_directory import LogEnds, read
 from wallaroo.transport.old_states import FreshStates, refuse_old_states
+from wallaroo.transport.private import make_private
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.jvm.pickling import states_of_main
 from wallaroo_spark.jvm.temporary import temporary_parent
-from wallaroo_spark.live.checkpoint import ENGINE, Checkpoint
-from wallaroo_spark.live.layout import LAYOUT, read_layout
+from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP, Checkpoint
+from wallaroo_spark.live.layout import LAYOUT, read_layout, write_layout
+from wallaroo_spark.live.new_part import write_part
 from wallaroo_spark.live.options import SparkOptions
-from wallaroo_spark.live.resume import ResumeFile, at_the_end_of, resume_of
+from wallaroo_spark.live.resume import (
+    Resume,
+    ResumeFile,
+    at_the_end_of,
+    read_resume,
+    resume_of,
+    write_resume,
+)
+from wallaroo_spark.live.spark_part import settle
+from wallaroo_spark.live.stamped import write_stamped
 from wallaroo_spark.live.stored import StoredOnSpark
 
 _log = logging.getLogger("wallaroo.spark")
@@ -92,7 +104,11 @@ def opened(
                 )
             )
         )
-        _refuse_old_states(checkpoint, application, accepted=options.accept_old_states)
+        stored = StoredOnSpark(directory)
+        changed = not checkpoint.identity.has_topology_of(application)
+        if changed:
+            _accept_topology(checkpoint, application, stored, options.accepted)
+        _refuse_old_states(checkpoint, application, stored, accepted=options.accepted.old_states)
         place, kept = checkpoint.input_log, None
         if options.record is not None:
             kept = options.record / INPUT
@@ -109,12 +125,16 @@ def opened(
                     checkpoint.partitions,
                     checkpoint=options.checkpoint,
                     stamp=checkpoint.born,
+                    accepted=options.accepted,
                 )
                 up.callback(recording.close)
+            if changed:
+                _change_topology(checkpoint, application, stored)
             return checkpoint.begin_run()
 
         log = InputLog.open(place, options.log_bytes, recording=kept, admit=admit)
         up.callback(log.close)
+        log.sources = frozenset(application.sources)
         checkpoint.begin()
         last = resume_of(checkpoint, application)
         if last is None:
@@ -127,7 +147,62 @@ def opened(
         yield Storage(checkpoint, log, resume, logged)
 
 
-def _refuse_old_states(checkpoint: Checkpoint, application: Application, *, accepted: bool) -> None:
+def _accept_topology(
+    checkpoint: Checkpoint, application: Application, stored: StoredOnSpark, accepted: Accepted
+) -> None:
+    """Log what is kept, new and dropped, and refuse it unless the user has accepted it.
+
+    Raises:
+        CheckpointError: the user has not.
+    """
+    resume, directory = read_resume(checkpoint.resume) or Resume(), checkpoint.directory
+    edges = held_edges(
+        checkpoint.identity, checkpoint.input_log, checkpoint.position, {}, resume.sources
+    )
+    held = [*stored.state().held, *edges]
+    accept_topology(directory, checkpoint.identity, application, held, accepted)
+
+
+def _change_topology(
+    checkpoint: Checkpoint, application: Application, stored: StoredOnSpark
+) -> None:
+    """Make the checkpoint one of an application with another topology.
+
+    Spark's stateful operators, and the ids under which they hold values, follow from the
+    application's plan. Where that has changed, Spark's part is written anew.
+
+    Raises:
+        WallarooError: it cannot be written.
+    """
+    stamp, state = checkpoint.born, stored.state()
+    resume = read_resume(checkpoint.resume) or Resume(checkpoint.position)
+    with checkpoint.replaced() as new:
+        # A tick at once lets each window step say when it is due.
+        due = 0 if application.window_steps and checkpoint.position else None
+        sources = {name: one for name, one in resume.sources.items() if name in application.sources}
+        write_resume(new / RESUME, Resume(resume.sequence, due, sources), stamp)
+        write_layout(new / LAYOUT, checkpoint.layout, stamp)
+        before = read_layout(checkpoint.directory / LAYOUT) if checkpoint.position else None
+        if before is None or not before.stores_as(checkpoint.layout):
+            make_private(new / ENGINE)
+            if before is not None:
+                files, _ = read(checkpoint.input_log)
+                if not state.now and files:
+                    state = replace(state, now=files[-1].latest_at)
+                write_part(
+                    new / ENGINE,
+                    state,
+                    checkpoint.layout,
+                    checkpoint.partitions,
+                    coded=checkpoint.identity.coded,
+                )
+                settle(new / ENGINE, checkpoint.spark)
+            write_stamped(new / ENGINE / STAMP, stamp, None)
+
+
+def _refuse_old_states(
+    checkpoint: Checkpoint, application: Application, stored: StoredOnSpark, *, accepted: bool
+) -> None:
     """Refuse states, and accumulators, that this application would build otherwise.
 
     They are in files that only Spark can read. So they are read only if the application builds them
@@ -140,14 +215,14 @@ def _refuse_old_states(checkpoint: Checkpoint, application: Application, *, acce
         before = read_layout(checkpoint.directory / LAYOUT).fresh
     except CheckpointError:  # it is damaged, or missing: a run died at its start
         before = {}
-    if before == checkpoint.layout.fresh or StoredOnSpark(checkpoint.directory).position() == 0:
+    if before == checkpoint.layout.fresh or checkpoint.position == 0:
         return
     if accepted:  # the next run is to be asked again, so the file goes on saying what was
         checkpoint.layout = replace(checkpoint.layout, fresh=before)
         return
     fresh = FreshStates(application)
-    samples = StoredOnSpark(checkpoint.directory).samples(application, checkpoint.layout)
-    differences = [fresh.difference(place, data) for place, data in samples.items()]
+    places = stored.state().places
+    differences = [fresh.difference(place, data) for place, data in places.items()]
     refuse_old_states(
         checkpoint.directory, [difference for difference in differences if difference is not None]
     )

@@ -6,44 +6,44 @@ change them, Spark is started, once something was committed.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import pickle
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from wallaroo.errors import WallarooError
+from wallaroo.copying import PICKLED
 from wallaroo.keys import decode_key, encoded_partition_number
-from wallaroo.topology import Application
+from wallaroo.overriding import override
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.checkpoint import (
-    IDENTITY,
-    CheckpointError,
-    damaged,
-    describe_topology,
-    read_identity,
-)
+from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Stamp
-from wallaroo.transport.stored import Migration, Overview, copied_beside, structure_of
+from wallaroo.transport.stored import (
+    Migration,
+    Overview,
+    StoredCheckpoint,
+    copied_beside,
+    structure_of,
+)
 from wallaroo.transport.stored_state import (
     StoredEntity,
     StoredState,
     StoredTime,
     StoredWindows,
-    first_accumulator,
+    parts_in,
 )
-from wallaroo.windowing.kinds import windowed
+from wallaroo.windowing.kinds import Panes, Ranges, kind_of
 from wallaroo.windowing.watermarks import NEVER, NO_TIME
+from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP, stamps_in
-from wallaroo_spark.live.failures import explained
+from wallaroo_spark.live.failures import explaining
 from wallaroo_spark.live.layout import LAYOUT, Layout, read_layout
+from wallaroo_spark.live.new_part import write_part
 from wallaroo_spark.live.resume import read_resume
 from wallaroo_spark.live.spark_part import (
     damaged_files,
@@ -55,28 +55,19 @@ from wallaroo_spark.live.spark_part import (
     settle,
 )
 from wallaroo_spark.live.stamped import write_stamped
-from wallaroo_spark.plans.states import levels_in, store_segments, stored_segments
+from wallaroo_spark.plans.states import levels_in, stored_segments
 from wallaroo_spark.wire.job import Address
-from wallaroo_spark.worker.replay import CLOCK
-from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
+from wallaroo_spark.worker.replay import CLOCK, Clock, clock_in
+from wallaroo_spark.worker.segments import MemoryMap, stored
 from wallaroo_spark.worker.states import entity_of
-from wallaroo_spark.worker.stored import Stored, unpacked
-from wallaroo_spark.worker.window_step import form_of
-from wallaroo_spark.worker.window_store import KEY
+from wallaroo_spark.worker.stored import unpacked
+from wallaroo_spark.worker.window_store import KEY, windows_in
 
 _log = logging.getLogger("wallaroo.spark")
 
 
-class _Found(NamedTuple):
-    """A state entity."""
-
-    partition: str
-    name: bytes  # its key, encoded
-    state: Stored
-
-
-class StoredOnSpark:
-    """Spark's part of a checkpoint; see `wallaroo.transport.stored.StoredCheckpoint`.
+class StoredOnSpark(StoredCheckpoint):
+    """Spark's part of a checkpoint.
 
     Args:
         directory: the checkpoint's directory.
@@ -85,49 +76,55 @@ class StoredOnSpark:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._part = directory / ENGINE
+        self._state: StoredState | None = None
 
+    @override
     def stamps(self) -> Iterator[tuple[Path, Stamp]]:
-        """See `StoredCheckpoint.stamps`."""
         refuse_irregular_files(self._part)
         return stamps_in(self._directory)
 
+    @override
     def overview(self) -> Overview:
-        """See `StoredCheckpoint.overview`."""
         part = read_spark_part(self._part)
         files = [path.stat() for path in self._part.rglob("*") if path.is_file()]
         commits = self._part / "commits"
         done = [path.stat().st_mtime_ns for path in commits.glob("*") if path.name.isdecimal()]
         size = sum([file.st_size for file in files])
         counts: Counter[str] | None = Counter()
+        windows: Counter[str] = Counter()
         if part.committed:
             try:
-                counts = Counter([entity.partition for entity in self._found()])
+                state = self.state()
+                counts = Counter([entity.partition for entity in self._there(state)])
+                for one in state.windows:
+                    windows[state.steps[one.step].name] += parts_in(one.form)
             except (JavaNotFoundError, CheckpointError) as error:
                 _log.warning("the entities cannot be counted: %s", error)
                 counts = None
-        return Overview(part.committed, max(done, default=None), {"state": size}, counts)
+        at = max(done, default=None)
+        return Overview(part.committed, at, {"state": size}, counts, windows)
 
+    @override
     def entities(self) -> Iterator[Entity]:
-        """See `StoredCheckpoint.entities`."""
         number = read_identity(self._directory / IDENTITY).partitions
         yield from sorted_entities(
             [
                 Entity(
                     entity.partition,
-                    decode_key(entity.name),
-                    encoded_partition_number(entity.name, number),
-                    structure_of(entity.state.state),
+                    decode_key(entity.key),
+                    encoded_partition_number(entity.key, number),
+                    structure_of(entity.state),
                 )
-                for entity in self._found()
+                for entity in self._there(self.state())
             ]
         )
 
+    @override
     def position(self) -> int:
-        """See `StoredCheckpoint.position`."""
         return read_spark_part(self._part).committed
 
+    @override
     def verify(self) -> str:
-        """See `StoredCheckpoint.verify`."""
         read_resume(self._directory / RESUME)
         try:
             for path, place in damaged_files(self._part):
@@ -142,136 +139,74 @@ class StoredOnSpark:
             pass
         return ""
 
+    @override
     def migrate(self, target: Path, migration: Migration) -> int:
-        """See `StoredCheckpoint.migrate`."""
         with copied_beside(self._directory, target, ENGINE) as copy:
             make_private(copy / ENGINE)
             identity = read_identity(self._directory / IDENTITY)
             write_stamped(copy / ENGINE / STAMP, identity.stamp, None)
-            position = self.position()
-            if not position:
+            if not self.position():
                 return 0
+            state = migration.migrated(self.state(), coded=identity.coded)
             layout = self._layout()
-            count = 0
-            maps: dict[tuple[int, int], MemoryMap] = {}
-            holders: dict[Address, Entities] = {}
-            for shard, address, name, blob in self._stored():
-                if address not in holders:
-                    where = (shard, layout.levels[address.group])
-                    holders[address] = Entities(maps.setdefault(where, MemoryMap()), address)
-                member, key = entity_of(layout.members[address.group], name)
-                new = blob
-                if isinstance(member, str):
-                    entity = unpacked(blob)
-                    state = migration.new_state(
-                        member, decode_key(key), entity.state, coded=identity.coded
-                    )
-                    new = entity._replace(state=state).packed()
-                    count += 1
-                holders[address].put(name, new)
-            for holder in holders.values():
-                holder.flush()
-            with self._explained():
-                spark = session()
-                store_segments(
-                    spark.spark,
-                    copy / ENGINE,
-                    maps,
-                    levels=layout.operators,
-                    partitions=identity.partitions,
-                    position=position,
-                    sockets=spark.directory,
-                )
+            write_part(copy / ENGINE, state, layout, identity.partitions, coded=identity.coded)
             settle(copy / ENGINE, target / ENGINE)
-            return count
+            return len(state.entities) + sum([parts_in(one.form) for one in state.windows])
 
-    def samples(self, application: Application, layout: Layout) -> dict[Place, bytes]:
-        """Return one stored state of each state partition, and accumulator of each window step.
+    @override
+    def state(self) -> StoredState:
+        if self._state is None:
+            position = self.position()
+            self._state = self._read(position) if position else StoredState()
+        return self._state
 
-        Args:
-            application: the one whose checkpoint it is.
-            layout: what its groups hold.
-
-        Raises:
-            WallarooError: Spark cannot read them.
-        """
-        states: dict[Place, bytes] = {}
-        for _, address, stored_as, blob in self._stored():
-            member, name = entity_of(layout.members[address.group], stored_as)
-            if isinstance(member, str):
-                states.setdefault(Place(member), unpacked(blob).state)
-            else:
-                step = windowed(application, member)
-                if accumulator := first_accumulator(form_of(application, member, name, blob)):
-                    states.setdefault(Place(step.name, True), accumulator)
-        return states
-
-    def state(self, application: Application) -> StoredState:
-        """See `StoredCheckpoint.state`.
-
-        A window step is a number in the layout, and time is told for sources by their numbers. So
-        with windows, the application's topology must be the one of the checkpoint.
-
-        Raises:
-            CheckpointError: it is another one.
-        """
-        position = self.position()
-        if not position:
-            return StoredState()
-        identity = read_identity(self._directory / IDENTITY)
-        layout, steps = self._layout(), application.window_steps
-        by_number = any(isinstance(member, int) for group in layout.members for member in group)
-        if by_number and identity.topology != describe_topology(application):
-            raise CheckpointError(
-                f"the windows in {self._directory} cannot be read for another topology: on Spark "
-                "they are stored by the number of their step"
-            )
+    def _read(self, position: int) -> StoredState:
+        layout = self._layout()
+        steps = layout.window_steps
         entities: list[StoredEntity] = []
         windows: list[StoredWindows] = []
-        clocks: list[tuple[Any, Mapping[int, float]]] = []
-        for _, address, stored_as, blob in self._stored():
-            member, name = entity_of(layout.members[address.group], stored_as)
-            kept = unpacked(blob)
-            if isinstance(member, str):
-                visited = kept.visited if member in layout.expire_after else None
-                entities.append(StoredEntity(member, name, visited, kept.state))
+        clocks: list[Clock] = []
+        watermarks = [NEVER] * len(steps)
+        for address, stored_as, blob in self._stored():
+            members = layout.members[address.group]
+            member, name = entity_of(range(len(members)), stored_as)
+            place = members[member]
+            if not place.shape:
+                entity = unpacked(blob)
+                visited = entity.visited if place.name in layout.expire_after else None
+                entities.append(StoredEntity(place.name, name, visited, entity.state))
             elif name == CLOCK:
-                clocks.append(pickle.loads(kept.state))  # noqa: S301 - from the owner's directory
-            elif (form := form_of(application, member, name, blob)) is not None:
-                windows.append(StoredWindows(steps.index(member), name[len(KEY) :], form))
-        now = max([entity.visited or 0 for entity in entities], default=0)
-        state = StoredState(position, now, entities=entities, windows=windows)
+                clocks.append(clock_in(blob))
+                held = [step for step, (group, _) in enumerate(steps) if group == address.group]
+                for step, watermark in zip(held, clocks[-1].reached, strict=True):
+                    watermarks[step] = max(watermarks[step], watermark)
+            elif (kept := windows_in(name, blob)) is not None:
+                step = steps.index((address.group, member))
+                windows.append(StoredWindows(step, name[len(KEY) :], _form(place, kept)))
+        state = StoredState(
+            position,
+            max([entity.visited or 0 for entity in entities], default=0),
+            partitions=[one.name for some in layout.members for one in some if not one.shape],
+            steps=[layout.members[group][member] for group, member in steps],
+            watermarks=watermarks,
+            entities=entities,
+            windows=windows,
+        )
         if not clocks:
             return state
-        (now, first, of_sources), _ = max(clocks, key=lambda clock: clock[0][0])
-        times = [
-            StoredTime(None if greatest == NO_TIME else greatest, last, ended)
-            for greatest, last, ended in of_sources
-        ]
-        watermarks = [max([reached.get(step, NEVER) for _, reached in clocks]) for step in steps]
-        return replace(
-            state,
-            now=now,
-            first=first,
-            sources=dict(zip(application.sources, times, strict=True)),
-            watermarks=watermarks,
-        )
+        latest = max(clocks, key=lambda clock: clock.now)
+        sources = {
+            name: StoredTime(None if greatest == NO_TIME else greatest, last, ended)
+            for name, (greatest, last, ended) in latest.sources.items()
+        }
+        return replace(state, now=latest.now, first=latest.first, sources=sources)
 
-    def _found(self) -> Iterator[_Found]:
-        """Yield the state entities; of those that expire, the ones still there at the last record.
-
-        When the last record came is not stored: it is taken to be the last visit of all.
-        """
+    def _there(self, state: StoredState) -> Iterator[StoredEntity]:
+        """Yield the entities; of those that expire, the ones still there at the last record."""
         layout = self._layout()
-        entities = []
-        for _, address, name, blob in self._stored():
-            member, key = entity_of(layout.members[address.group], name)
-            if isinstance(member, str):
-                entities.append(_Found(member, key, unpacked(blob)))
-        now = max([entity.state.visited for entity in entities], default=0)
-        for entity in entities:
+        for entity in state.entities:
             expire_after = layout.expire_after.get(entity.partition)
-            if expire_after is None or now - entity.state.visited < expire_after:
+            if expire_after is None or state.now - (entity.visited or 0) < expire_after:
                 yield entity
 
     def _layout(self) -> Layout:
@@ -289,27 +224,30 @@ class StoredOnSpark:
             )
         return layout
 
-    def _stored(self) -> Iterator[tuple[int, Address, bytes, bytes]]:
+    def _stored(self) -> Iterator[tuple[Address, bytes, bytes]]:
         """Yield all that shards hold at the last micro-batch that is committed.
 
-        Of each value: the shard, the address, the id, and the value.
+        Of each value: the address, the id, and the value.
         """
         if not read_spark_part(self._part).committed or not levels_in(self._part):
             return
         shards: dict[int, MemoryMap] = {}
-        with self._explained(), seen_from(self._part) as part:
+        with explaining(self._directory), seen_from(self._part) as part:
             for shard, key, value in stored_segments(session().spark, part):
                 shards.setdefault(shard, MemoryMap()).put(key, value)
-        for shard, segments in shards.items():
-            for address, name, blob in stored(segments):
-                yield shard, address, name, blob
+        for segments in shards.values():
+            yield from stored(segments)
 
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except WallarooError:
-            raise
-        except Exception as error:
-            _log.debug("Spark failed", exc_info=error)
-            raise WallarooError(explained(str(error), self._directory)) from error
+
+def _form(place: Place, windows: Any) -> Any:
+    """Return the windows of a key in the form of `StoredWindows`."""
+    if isinstance(windows, Panes):
+        return {number: _packed(part) for number, part in windows.parts.items()}
+    kind = kind_of(windows_of(place.shape))
+    assert not isinstance(kind, Ranges)
+    return kind.form(windows, _packed)
+
+
+def _packed(part: Any) -> bytes:
+    """Return a frozen accumulator as it is stored."""
+    return part[0] if type(part) is tuple else PICKLED.dumps(part)

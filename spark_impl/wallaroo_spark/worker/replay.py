@@ -9,8 +9,8 @@ lineage, moves the step's watermark on, and lets it fire.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from wallaroo.copying import PROTOCOL
 from wallaroo.topology import Application
@@ -26,7 +26,33 @@ from wallaroo_spark.worker.states import entity_id
 from wallaroo_spark.worker.stored import Stored, unpacked
 
 CLOCK = b"clock"
-"""The end of the id of a group's watermarks, after the prefix of its first window step."""
+"""The end of the id of a group's `Clock`, after the prefix of its first window step."""
+
+
+class Clock(NamedTuple):
+    """How far time has come in a group, as of the last batch.
+
+    Args:
+        now: the arrival time of the latest record.
+        first: that of the log's first record; `None` before it.
+        sources: by name, the greatest event time, the last frame's arrival time, and whether it has
+            ended (`wallaroo.windowing.watermarks.SourceTime`).
+        reached: the watermarks of the group's window steps.
+    """
+
+    now: int
+    first: int | None
+    sources: dict[str, tuple[int, int | None, bool]]
+    reached: Sequence[float]
+
+    def packed(self) -> bytes:
+        """Return it as it is stored."""
+        return Stored(pickle.dumps(tuple(self), PROTOCOL)).packed()
+
+
+def clock_in(blob: bytes) -> Clock:
+    """Return the clock that was stored."""
+    return Clock(*pickle.loads(unpacked(blob).state))  # noqa: S301 - ours
 
 
 class ReplayedTime(Watermarks):
@@ -34,25 +60,30 @@ class ReplayedTime(Watermarks):
 
     Args:
         application: the application.
-        known: what `known` was when the last batch ended; `None`: nothing is known yet.
+        earlier: how far it had come when the last batch ended; `None`: nothing is known yet.
     """
 
-    def __init__(self, application: Application, earlier: Any = None) -> None:
+    def __init__(self, application: Application, earlier: Clock | None = None) -> None:
         times = {name: SourceTime(source) for name, source in application.sources.items()}
         super().__init__(times)
         self._numbered = list(times.values())
         if earlier is not None:
-            self.now, self.first, of_sources = earlier
-            for source, values in zip(self._numbered, of_sources, strict=True):
-                source.greatest, source.last_frame, source.ended = values
+            self.now, self.first = earlier.now, earlier.first
+            for name, values in earlier.sources.items():
+                if source := times.get(name):
+                    source.greatest, source.last_frame, source.ended = values
 
-    @property
-    def known(self) -> Any:
-        """What the next batch must know."""
-        of_sources = [
-            (source.greatest, source.last_frame, source.ended) for source in self._numbered
-        ]
-        return self.now, self.first, of_sources
+    def clock(self, reached: Sequence[float]) -> Clock:
+        """Return what the next batch must know.
+
+        Args:
+            reached: the watermarks of the group's window steps.
+        """
+        sources = {
+            name: (source.greatest, source.last_frame, source.ended)
+            for name, source in self.sources.items()
+        }
+        return Clock(self.now, self.first, sources, reached)
 
     def move(self, at: int, what: int, source: int, time: int) -> None:
         """Note a record: its arrival time, what it is, its source, its event time."""
@@ -93,15 +124,14 @@ def replay(
     """
     application = program.application
     turns = application.window_steps
-    clock = entity_id(group, group.windows[0], CLOCK)
-    blob = entities.get(clock)
-    earlier, reached = None, {}
-    if blob is not None:
-        earlier, reached = pickle.loads(unpacked(blob).state)  # noqa: S301 - ours
+    stored_as = entity_id(group, group.windows[0], CLOCK)
+    blob = entities.get(stored_as)
+    earlier = None if blob is None else clock_in(blob)
     watermarks = ReplayedTime(application, earlier)
-    held = {index: flow.windows_at(index) for index in turns if index in group.windows}
-    for index, step in held.items():
-        step.watermark = reached.get(index, step.watermark)
+    held = {index: flow.windows_at(index) for index in group.windows}
+    if earlier is not None:
+        for step, watermark in zip(held.values(), earlier.reached, strict=True):
+            step.watermark = watermark
     numbered = [
         (number - len(turns), index, held[index], application.ways[index])
         for number, index in enumerate(turns)
@@ -128,9 +158,8 @@ def replay(
             yield from rest
 
     flow.visit(between_turns())
-    reached = {index: step.watermark for index, step in held.items()}
-    stored = Stored(pickle.dumps((watermarks.known, reached), PROTOCOL))
-    entities.put(clock, stored.packed())
+    clock = watermarks.clock([step.watermark for step in held.values()])
+    entities.put(stored_as, clock.packed())
     steps = list(held.values())
     times = [due for step in steps if (due := step.next_due(watermarks)) is not None]
     flow.flush()

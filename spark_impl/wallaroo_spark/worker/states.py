@@ -12,7 +12,7 @@ next message comes (key-4).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from wallaroo.copying import Copies
 from wallaroo.judging import DeadLetterError
@@ -20,6 +20,8 @@ from wallaroo.overriding import override
 from wallaroo_spark.worker.plan import Member, StateGroup
 from wallaroo_spark.worker.segments import Entities
 from wallaroo_spark.worker.stored import Form, unpacked
+
+M = TypeVar("M")
 
 
 class NeedsIsolation(Exception):  # noqa: N818 - a request, not an error
@@ -76,12 +78,15 @@ class States(Protocol):
 
 def entity_id(group: StateGroup, member: Member, key: bytes) -> bytes:
     """Return the entity's id, which is unique within its group."""
-    if len(group.members) == 1:
-        return key
-    return group.members.index(member).to_bytes(2, "big") + key
+    return member_prefix(len(group.members), group.members.index(member)) + key
 
 
-def entity_of(members: Sequence[Member], entity: bytes) -> tuple[Member, bytes]:
+def member_prefix(members: int, member: int) -> bytes:
+    """Return what the ids of a member of a group begin with: its number, if there are several."""
+    return b"" if members == 1 else member.to_bytes(2, "big")
+
+
+def entity_of(members: Sequence[M], entity: bytes) -> tuple[M, bytes]:
     """Return the member, of those of its group, and the encoded key of an entity id."""
     if len(members) == 1:
         return members[0], entity

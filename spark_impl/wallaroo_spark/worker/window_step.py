@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import heapq
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from wallaroo.aggregations import AggregationRecord, WindowBounds
 from wallaroo.canonical import structure_or_kind
-from wallaroo.copying import PROTOCOL, Copies, copies_by
+from wallaroo.copying import Copies, copies_by
 from wallaroo.keys import decode_key
 from wallaroo.overriding import override
 from wallaroo.topology import Application
 from wallaroo.trace import OpenWindow, Reason
-from wallaroo.windowing.kinds import (
-    Accumulating,
-    Counts,
-    Firing,
-    Incoming,
-    Panes,
-    Sessions,
-    kind_of,
-    windowed,
-)
+from wallaroo.windowing.kinds import Accumulating, Firing, Incoming, kind_of, windowed
 from wallaroo.windowing.watermarks import NEVER, Watermarks
 from wallaroo_spark.wire.lineages import Fired, Lineage, Turn, order_of
 from wallaroo_spark.wire.outbox import Context
 from wallaroo_spark.worker.calls import Calls, RunEnded
 from wallaroo_spark.worker.nodes import TakeMessage
 from wallaroo_spark.worker.segments import Entities
-from wallaroo_spark.worker.stored import unpacked
-from wallaroo_spark.worker.window_store import KEY, WindowStore
+from wallaroo_spark.worker.window_store import KEY, WindowStore, windows_in
 
 
 class Aggregating(Accumulating):
@@ -246,11 +235,11 @@ def open_windows(
         stored_as: the id of one of the step's stored values, without the step's prefix.
         blob: the value; only those of keys hold windows.
     """
-    if not stored_as.startswith(KEY):
+    windows = windows_in(stored_as, blob)
+    if windows is None:
         return
     operation = windowed(application, index)
     aggregating = Aggregating(operation.aggregation, copies_by(application.codec))
-    _, windows = pickle.loads(unpacked(blob).state)  # noqa: S301 - the window store's, over Spark's own channels
     for window in kind_of(operation.windows).open(stored_as[len(KEY) :], windows):
         try:
             value = aggregating.combined(window.parts)
@@ -259,27 +248,3 @@ def open_windows(
             value, shown = None, {"combine raised": type(error).__name__}
         key = decode_key(window.key)
         yield OpenWindow(operation.name, key, window.start, window.end, shown, value)
-
-
-def form_of(application: Application, index: int, stored_as: bytes, blob: bytes) -> Any:
-    """Return the windows of a key as `wallaroo.transport.stored_state.StoredWindows` has them.
-
-    Args:
-        application: the application.
-        index: the window step's node.
-        stored_as: the id of one of the step's stored values, without the step's prefix.
-        blob: the value; only those of keys hold windows, of others this is `None`.
-    """
-    if not stored_as.startswith(KEY):
-        return None
-    _, windows = pickle.loads(unpacked(blob).state)  # noqa: S301 - from the owner's directory
-    kind = kind_of(windowed(application, index).windows)
-    if isinstance(windows, Panes):
-        return {number: _packed(part) for number, part in windows.parts.items()}
-    assert isinstance(kind, (Counts, Sessions))
-    return kind.form(windows, _packed)
-
-
-def _packed(part: Any) -> bytes:
-    """Return a frozen accumulator as it is stored."""
-    return part[0] if type(part) is tuple else pickle.dumps(part, PROTOCOL)

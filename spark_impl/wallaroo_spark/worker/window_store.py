@@ -25,6 +25,24 @@ KEY, _BUCKET, _DIRECTORY = b"k", b"b", b"d"
 """What an id begins with, after the step's prefix."""
 
 
+def windows_in(stored_as: bytes, blob: bytes) -> Any:
+    """Return the windows of a key as they are stored; `None`: this value is none of a key.
+
+    Args:
+        stored_as: the value's id, without the step's prefix.
+        blob: the value.
+    """
+    if not stored_as.startswith(KEY):
+        return None
+    return pickle.loads(unpacked(blob).state)[1]  # noqa: S301 - written by `_save`
+
+
+def with_windows(blob: bytes, windows: Any) -> bytes:
+    """Return the stored value of a key with other windows, which wait for the same time."""
+    noted, _ = pickle.loads(unpacked(blob).state)  # noqa: S301 - written by `_save`
+    return Stored(pickle.dumps((noted, windows), PROTOCOL)).packed()
+
+
 class _Directory(NamedTuple):
     """What is known about all windows of a step.
 

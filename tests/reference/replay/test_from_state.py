@@ -177,7 +177,11 @@ def test_where_no_input_waits_the_next_step_is_named(made):
     ("old", "new", "said"),
     [
         ('"counts", first', '"others", first', "left out: 2 entities of counts, which is no state"),
-        (".to(split)", ".to(split).to(split)", "belongs to another topology: it has pipeline"),
+        (
+            ".to(split)",
+            ".to(split).to(split)",
+            "belongs to another topology; what this application",
+        ),
     ],
 )
 def test_another_topology_is_refused_and_tried_as_far_as_it_fits(made, tmp_path, old, new, said):

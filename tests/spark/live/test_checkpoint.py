@@ -168,7 +168,7 @@ def test_nothing_is_read_by_spark_before_it_has_committed(tmp_path, opened, caps
     assert main(["checkpoint", str(tmp_path / "c"), "--entities"]) == 1
     out, err = capsys.readouterr()
     assert not out
-    assert err.endswith("/c has no entities\n")
+    assert err.endswith("/c has no entities and no open windows\n")
 
 
 def test_an_input_log_that_is_older_than_sparks_part_is_found(tmp_path, capsys):

@@ -20,7 +20,7 @@ import wallaroo
 from wallaroo.cli.main import main
 from wallaroo.engine import ServeOptions
 from wallaroo.records import Tick
-from wallaroo.transport.checkpoint import CheckpointError, describe_topology
+from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.recording import RecordedLog
 
 PATIENCE = 250.0
@@ -146,13 +146,7 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys):
     assert (code, told.out) == (0, f"all of {directory} is whole\n")
 
     app = application(receiver.port, Count)
-    given = Input(
-        RecordedLog(directory, whole=False),
-        4,
-        4,
-        StoredOnSpark(directory).state(app),
-        describe_topology(app),
-    )
+    given = Input(RecordedLog(directory, whole=False), 4, 4, StoredOnSpark(directory).state())
     machine = given.interpreter(app, on_error="skip")
     machine.feed("p", [b"a", b"b"], clock.now)
     machine.take(Tick(clock.now + 31 * SECOND))

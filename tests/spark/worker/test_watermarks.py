@@ -54,7 +54,7 @@ def test_time_3_a_watermark_goes_on_with_the_log_over_batches(timed, seen, delay
     for _, *moment in log:
         watermarks = ReplayedTime(built, known)
         watermarks.move(*moment)
-        known = watermarks.known
+        known = watermarks.clock([])
         found.append(watermarks.of({"p": delay}))
     assert found[1:] == [watermark - delay for watermark in seen]
     assert found[0] == (NEVER if timed else -delay)

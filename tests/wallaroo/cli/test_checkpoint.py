@@ -126,11 +126,12 @@ def test_one_partition_or_one_key_can_be_asked_for(made, capsys):
 def test_where_no_entity_is_as_asked_for_it_says_what_there_is(made, capsys):
     assert main(["checkpoint", str(made / "c"), "--entities", "counts", "int:5"]) == 1
     assert capsys.readouterr().err == (
-        f"wallaroo: {made}/c has no entity of 'counts' with this key\n"
+        f"wallaroo: {made}/c has nothing of 'counts' with this key\n"
     )
     assert main(["checkpoint", str(made / "c"), "--entities", "other"]) == 1
     assert capsys.readouterr().err == (
-        f"wallaroo: {made}/c has no entities of 'other'; it has entities of 'counts'\n"
+        f"wallaroo: {made}/c has no entities and no open windows of 'other'; "
+        "it has some of 'counts'\n"
     )
 
 
@@ -202,7 +203,9 @@ def test_a_class_that_is_gone_is_migrated(copy, capsys):
         cwd=copy,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 states, 2 of them changed; the new checkpoint is ")
+    assert done.stdout.startswith(
+        "2 states and accumulators, 2 of them changed; the new checkpoint is "
+    )
     assert run(copy / "c.migrated", app, "az\nbz\n") == "az 3\nbz 2\n"
 
 
@@ -258,12 +261,12 @@ def changing(copy):
 def test_a_migration_gets_the_applications_class_and_says_how_many_states_changed(changing):
     (changing / "new.py").write_text(CHANGES.replace('if key == "a":', "if True:"))
     done = migrated(changing, "new.py:longer", "--app", "letters.py")
-    assert done.stdout.startswith("2 states, 2 of them changed; "), done.stderr
+    assert done.stdout.startswith("2 states and accumulators, 2 of them changed; "), done.stderr
     assert run(changing / "c.migrated", changing / "letters.py", "az\n") == "az 3\n"
     shutil.rmtree(changing / "c.migrated")
     (changing / "letters.py").write_text(APPLICATION)
     done = migrated(changing, "new.py:same", "--app", "letters.py")
-    assert done.stdout.startswith("2 states, 0 of them changed; "), done.stderr
+    assert done.stdout.startswith("2 states and accumulators, 0 of them changed; "), done.stderr
 
 
 @pytest.mark.parametrize(

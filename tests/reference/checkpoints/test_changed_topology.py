@@ -1,0 +1,262 @@
+"""A checkpoint goes on with another topology: what is kept, new, dropped, and refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import re
+import socket
+
+import pytest
+from receiving import eventually
+from small_windows import Gather, encode_repr, events, initial
+
+import wallaroo
+from wallaroo import seconds
+from wallaroo.frames import frames
+from wallaroo.topology import Codec
+from wallaroo.transport.checkpoint import CheckpointError
+
+FIRST = ["a 1", "b 2", "a 3"]
+THEN = ["a 4", "b 70", "b 200"]
+
+
+class Count:
+    def __init__(self):
+        self.count = 0
+
+
+@wallaroo.computation(name="upper")
+def upper(event):
+    return event[0].upper(), event[1]
+
+
+def counted(event, state):
+    state.count += 1
+    return f"{event[0]}{state.count}", event[1]
+
+
+def application(
+    port,
+    *,
+    steps=(),
+    state="count",
+    state_name=None,
+    expires=None,
+    windows=60,
+    sinks=1,
+    sources=("in",),
+):
+    """Number the messages of each key, and gather those of each minute, with some changes."""
+    built = []
+    for name in sources:
+        way = events(name)
+        for step in steps:
+            way = way.to(step)
+        way = way.key_by(initial)
+        if state and name == "in":
+            kept = {} if expires is None else {"expire_after": seconds(expires)}
+            kept |= {"state_name": state_name} if state_name else {}
+            way = way.to(wallaroo.state_computation(name=state, state=Count, **kept)(counted))
+        if windows and name == "in":
+            way = way.to(wallaroo.range_windows(seconds(windows)).over(Gather()))
+        out = wallaroo.TCPSinkConfig("127.0.0.1", port, encode_repr)
+        built.append(way.to_sinks([out] * sinks) if sinks > 1 else way.to_sink(out))
+    return wallaroo.build_application("app", *built)
+
+
+def send(handle, messages, source="in"):
+    with socket.create_connection(handle.addresses[source], timeout=20) as sock:
+        sock.sendall(frames([message.encode() for message in messages]))
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
+
+
+def run(serve, application, messages, isolation="trusting", **own):
+    """Process some messages, and stop in order."""
+    handle = serve(application, isolation, own=own)
+    if messages:
+        send(handle, messages)
+    handle.stop()
+    summary = handle.wait(20)
+    assert summary.problem is None
+    assert summary.dead_letters == {}
+
+
+def files(directory):
+    """Return all that a checkpoint holds; the number of runs in the lock does not count."""
+    there = [path for path in directory.rglob("*") if path.is_file() and path.name != "lock"]
+    return {path.relative_to(directory): path.read_bytes() for path in there}
+
+
+def page(caplog):
+    """Return the lines that were logged, by what becomes of what they name."""
+    rows = [re.match(r"(kept|new|dropped) +(.*)", text) for text in caplog.messages]
+    return [row.groups() for row in rows if row]
+
+
+KEPT = {
+    "count": ("kept", "state partition 'count': 2 entities"),
+    "windows": ("kept", "windows of 'gather', range 1 min: 2 open"),
+}
+GATHERED = b"'a:a1a2a3@0-60';'b:b1@0-60';'b:b2@60-120';"
+
+
+@pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+@pytest.mark.parametrize(
+    ("changes", "drop", "rows", "outputs"),
+    [
+        (
+            {"steps": [upper]},
+            [],
+            [*KEPT.values(), ("new", "step 'upper' of pipeline 'in'")],
+            b"'A:A1@0-60';'a:a1a2@0-60';'b:b1@0-60';'B:B1@60-120';",
+        ),
+        (
+            {"state": "number"},
+            ["count"],
+            [
+                ("dropped", "state partition 'count': 2 entities"),
+                ("new", "state partition 'number'"),
+                KEPT["windows"],
+            ],
+            b"'a:a1a2a1@0-60';'b:b1@0-60';'b:b1@60-120';",
+        ),
+        ({"state": "number", "state_name": "count"}, [], [*KEPT.values()], GATHERED),
+        (
+            {"windows": 120},
+            ["gather"],
+            [
+                KEPT["count"],
+                ("dropped", "windows of 'gather', range 1 min: 2 open"),
+                ("new", "windows of 'gather', range 2 min"),
+            ],
+            b"'a:a3@0-120';'b:b2@0-120';",
+        ),
+        (
+            {"state": None},
+            ["count"],
+            [KEPT["windows"]],
+            b"'a:a1a2a@0-60';'b:b1@0-60';'b:b@60-120';",
+        ),
+        (
+            {"windows": None},
+            ["gather"],
+            [KEPT["count"]],
+            b"('a3', 4.0);('b2', 70.0);('b3', 200.0);",
+        ),
+        ({"sinks": 2}, [], [*KEPT.values(), ("new", "sink in/1")], GATHERED),
+        ({"sources": ("more", "in")}, [], [*KEPT.values(), ("new", "source 'more'")], GATHERED),
+        ({"expires": 1000}, [], [*KEPT.values()], GATHERED),
+    ],
+    ids=str,
+)
+def test_recover_4_a_changed_topology_goes_on_with_what_is_kept(
+    serve, tmp_path, receiver, caplog, isolation, changes, drop, rows, outputs
+):
+    run(serve, application(receiver.port), FIRST, isolation)
+    before, changed = files(tmp_path / "c"), application(receiver.port, **changes)
+    for accepted in ({}, {"accept_topology": True, "drop_state": [*drop, "other"]}):
+        caplog.clear()
+        with pytest.raises(CheckpointError) as refused:
+            serve(changed, isolation, own={"record": tmp_path / "recorded", **accepted})
+        assert set(rows) <= set(page(caplog))
+        assert files(tmp_path / "c") == before
+        assert not (tmp_path / "recorded").exists()
+        names = "".join([f" --drop-state {name}" for name in drop])
+        said = f"kept: --accept-topology{names}. " if not accepted else "'other': nothing that"
+        assert said in str(refused.value)
+    sunk = len(receiver.so_far)
+    run(serve, changed, THEN, isolation, accept_topology=True, drop_state=drop)
+    eventually(lambda: outputs in receiver.so_far[sunk:])
+    caplog.clear()
+    run(serve, changed, [], isolation, accept_topology=True, drop_state=drop)  # asked for no more
+    run(serve, changed, [], isolation)
+    assert not page(caplog)
+
+
+def test_recover_1_a_kill_before_the_first_commit_loses_nothing_and_asks_no_more(serve, receiver):
+    own = {"checkpoint_interval": 1000}
+    run(serve, application(receiver.port), FIRST)
+    handle = serve(application(receiver.port), own=own)
+    send(handle, ["a 4"])  # it waits in the log
+    handle.kill()
+    changed = application(receiver.port, state="number", sources=("more", "in"))
+    handle = serve(changed, own={**own, "accept_topology": True, "drop_state": ["count"]})
+    send(handle, ["b 5"])
+    handle.kill()
+    sunk = len(receiver.so_far)
+    run(serve, changed, ["b 70"])
+    run(serve, changed, ["b 200"])
+    handle = serve(changed)
+    send(handle, ["a 300"])
+    eventually(
+        lambda: (
+            b"".join(receiver.so_far[sunk:])
+            == b"'a:a1a2a1@0-60';'b:b1b1@0-60';'b:b2@60-120';'b:b3@180-240';"
+        )
+    )
+    handle.kill()
+
+
+@pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+def test_recover_1_what_waits_of_a_source_that_is_gone_is_dropped_by_name(
+    serve, receiver, caplog, isolation
+):
+    two = application(receiver.port, sources=("more", "in"))
+    run(serve, two, FIRST, isolation)
+    handle = serve(two, isolation, own={"checkpoint_interval": 1000})
+    send(handle, ["x 1", "y 2"], "more")
+    send(handle, ["a 4"])
+    handle.kill()
+    one = application(receiver.port)
+    with pytest.raises(CheckpointError, match=r"--accept-topology --drop-state more\."):
+        serve(one, isolation)
+    assert ("dropped", "source 'more': 2 records wait") in page(caplog)
+    assert ("kept", "source 'in': 1 record waits") in page(caplog)
+    sunk = len(receiver.so_far)
+    run(serve, one, THEN[1:], isolation, accept_topology=True, drop_state=["more"])
+    eventually(lambda: GATHERED in receiver.so_far[sunk:])
+
+
+def test_recover_4_the_same_steps_connected_otherwise_are_another_topology(serve, receiver, caplog):
+    out = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, encode_repr)
+
+    def connected(first):
+        trunk, other = events("in"), events("other").to(upper)
+        ways = [trunk.to(upper), trunk.to(upper)]
+        joined = ways[first].merge(other).to_sink(out)
+        return wallaroo.build_application("app", joined, ways[1 - first].to_sink(out))
+
+    run(serve, connected(0), FIRST)
+    with pytest.raises(CheckpointError, match="another topology"):
+        serve(connected(1))
+    run(serve, connected(1), THEN, accept_topology=True)
+
+
+def test_recover_4_a_recording_goes_on_with_a_topology_that_is_accepted(serve, tmp_path, receiver):
+    own = {"record": tmp_path / "recorded"}
+    run(serve, application(receiver.port), FIRST, **own)
+    changed = application(receiver.port, sinks=2)
+    run(serve, changed, THEN, accept_topology=True, **own)
+    run(serve, changed, ["a 300"], **own)
+
+
+def test_key_4_entities_that_expire_from_now_on_were_visited_by_the_last_record(serve, receiver):
+    run(serve, application(receiver.port, windows=None), FIRST)
+    sunk = len(receiver.so_far)
+    run(
+        serve,
+        application(receiver.port, windows=None, expires=1000),
+        ["a 4"],
+        accept_topology=True,
+    )
+    eventually(lambda: b"('a3', 4.0);" in receiver.so_far[sunk:])
+
+
+def test_key_5_states_that_the_other_way_of_storing_cannot_read_are_refused(serve, receiver):
+    plain = application(receiver.port)
+    run(serve, plain, FIRST)
+    codec = Codec(pickle.dumps, pickle.loads)
+    with pytest.raises(CheckpointError, match="stored by pickle, and this application has a"):
+        serve(dataclasses.replace(plain, codec=codec), own={"accept_topology": True})
