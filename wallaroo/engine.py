@@ -195,6 +195,7 @@ class Summary:
         refused_connections: connections refused per source (`ServeOptions.max_connections`).
         late: late messages by (step, ``dropped`` or ``partly``) (window-6).
         open_windows: windows that were open at the end and are lost with it (time-5).
+        unprocessed: records that were received and not processed, because the run ended early.
     """
 
     received: Mapping[str, int]
@@ -210,6 +211,7 @@ class Summary:
     late: Mapping[tuple[str, str], int] = field(default_factory=dict)
     open_windows: int = 0
     deleted_dead_letters: int = 0
+    unprocessed: int = 0
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="SECONDS",
         type=seconds,
         default=10.0,
-        help="how long a stop may take (10)",
+        help="how long a stop by a signal may take (10)",
     )
     add_progress(parser)
     parser.add_argument(

@@ -47,7 +47,8 @@ def print_counts(
 def as_lines(application: Application, engine: str, summary: Summary) -> list[str]:
     """Return the summary as lines of text."""
     received = sum(summary.received.values())
-    rate = received / summary.seconds if summary.seconds else 0.0
+    processed = max(0, received - summary.unprocessed)
+    rate = processed / summary.seconds if summary.seconds else 0.0
     lines = [
         f"{application.name} ran for {summary.seconds:.1f} s on the {engine} engine, "
         f"{rate:,.0f} messages/s"
@@ -60,6 +61,8 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
         ]
         counts = ", ".join([f"{summary.received.get(pipeline, 0):,} in", *outs])
         lines.append(f"  {pipeline}: {counts}")
+    if summary.unprocessed:
+        lines.append(f"  received and not processed: {summary.unprocessed:,}")
     letters = summary.dead_letters
     if letters:
         lines.append(f"  dead letters: {sum(letters.values()):,}")
@@ -129,6 +132,7 @@ def as_values(application: Application, summary: Summary) -> dict[str, Any]:
             for (step, what), count in sorted(summary.late.items())
         ],
         "open_windows": summary.open_windows,
+        "unprocessed": summary.unprocessed,
         "findings": [finding.to_json() for finding in summary.findings],
         "exit_code": summary.exit_code,
         "problem": summary.problem,

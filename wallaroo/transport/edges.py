@@ -201,6 +201,7 @@ class Edges:
         *,
         late: Mapping[tuple[str, str], int] | None = None,
         open_windows: int = 0,
+        unprocessed: int = 0,
     ) -> Summary:
         """Return what was done in all, with why it ended early, if it did."""
         undelivered = {id_: sink.pending for id_, sink in self.sinks.items()}
@@ -218,6 +219,7 @@ class Edges:
             late=dict(late or {}),
             open_windows=open_windows,
             deleted_dead_letters=self.dead_letters.deleted,
+            unprocessed=unprocessed,
         )
 
     def _report(self) -> None:

@@ -1,9 +1,9 @@
 """When a served run has to stop, and when a stop has taken too long (stop-1).
 
-Somebody asks for a stop (a signal, a failure), or standard input ends. A stop that was asked for
-has `stop_timeout` seconds. At the end of standard input the seconds count from the last progress,
-and there is no limit for a slow reader of standard output. If a signal comes meanwhile, that is a
-stop that was asked for.
+Somebody asks for a stop (a signal, a failure), or the input ends. A stop that was asked for has
+`stop_timeout` seconds. At the end of the input, what was received is processed however long it
+takes, and a reader of standard output may be slow. Only a sink's peer that takes nothing for
+`stop_timeout` seconds is given up. If a signal comes meanwhile, that is a stop that was asked for.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class StopClock:
         loop: the thread of the edges.
         edges: what is delivered there is progress, and is waited for.
         progress: returns what changes whenever the engine goes on.
+        unprocessed: returns how many records were received and are not processed.
         counts_from_progress: the time of a stop that was asked for counts from the last progress,
             not from the request: for engines whose steps take long.
-        least: seconds without progress that the end of standard input allows at least, as of now.
 
     Attributes:
         problem: why the run ended early, if it did; the first reason stays.
@@ -42,22 +42,21 @@ class StopClock:
         loop: LoopThread,
         edges: Edges,
         progress: Callable[[], object],
+        unprocessed: Callable[[], int],
         *,
         counts_from_progress: bool = False,
-        least: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.problem: str | None = None
         self._options = options
         self._loop = loop
         self._edges = edges
         self._progress = progress
+        self._unprocessed = unprocessed
         self._counts_from_progress = counts_from_progress
-        self._least = least
         self._begun = asyncio.Event()
         self._hurry = False
         self._requested_at: float | None = None  # monotonic
         self._last_seen = 0.0  # monotonic; when there was progress, or when the time began to count
-        self._patience = options.stop_timeout
         self._mark: object = None
 
     # -- in any thread -----------------------------------------------------------------------
@@ -80,7 +79,7 @@ class StopClock:
     # -- in the loop's thread ----------------------------------------------------------------
 
     def input_ended(self, problem: str | None) -> None:
-        """Begin a stop without hurry: standard input has ended, or has a problem."""
+        """Begin a stop without hurry: the input has ended, or standard input has a problem."""
         self.problem = self.problem or problem
         self._begun.set()
 
@@ -93,10 +92,10 @@ class StopClock:
         self._last_seen, self._mark = time.monotonic(), self._now()
         return await unless(self._overdue, work)
 
-    def given_up(self, waiting: int) -> str:
-        """Return the text for a stop that was given up with `waiting` frames not processed."""
-        reason = f"the stop was given up after {self._patience:g} s"
-        return f"{reason}, with {waiting} frames received and not processed" if waiting else reason
+    @property
+    def given_up(self) -> str:
+        """The text for a stop that was given up."""
+        return f"the stop was given up after {self._options.stop_timeout:g} s"
 
     def _request(self) -> None:
         self._hurry = True
@@ -108,17 +107,16 @@ class StopClock:
     def _overdue(self) -> bool:
         now = time.monotonic()
         before, self._mark = self._mark, self._now()
-        reading = self._options.stdout is not None and self._edges.pending
-        self._patience = self._options.stop_timeout
         if not self._hurry:
-            self._patience = max(self._patience, self._least())
-            if self._mark != before or reading:
+            at_work = not self._edges.pending and self._unprocessed() > 0
+            reading = self._edges.pending and self._options.stdout is not None
+            if self._mark != before or at_work or reading:
                 self._last_seen = now
         elif not self._counts_from_progress and self._requested_at is not None:
             self._last_seen = self._requested_at
         elif self._mark != before:
             self._last_seen = now
-        return now - self._last_seen > self._patience
+        return now - self._last_seen > self._options.stop_timeout
 
 
 async def unless(overdue: Callable[[], bool], work: Coroutine[Any, Any, None]) -> bool:

@@ -133,6 +133,7 @@ class Feeder(Intake):
         self._paused = False
         self._scheduled = False
         self._over = False
+        self._abandoned = 0  # records that waited then
         self._process = os.getpid()
         self._fed: list[bytes] = []  # the slice that the machine is being fed
         self._slice = 1  # frames in it
@@ -142,8 +143,9 @@ class Feeder(Intake):
 
     @property
     def unprocessed(self) -> int:
-        """Frames and other records that wait."""
-        return sum([len(entry[1]) if isinstance(entry, tuple) else 1 for entry in self._backlog])
+        """Frames and other records that wait, or waited when the feeder was abandoned."""
+        waiting = [len(entry[1]) if isinstance(entry, tuple) else 1 for entry in self._backlog]
+        return sum(waiting) + self._abandoned
 
     def begin_with(self, earlier: Iterator[Entry], caught_up: Callable[[], None]) -> None:
         """Process what was logged before this run first, in the running loop.
@@ -234,6 +236,7 @@ class Feeder(Intake):
 
     def abandon(self) -> None:
         """Process nothing more."""
+        self._abandoned = self.unprocessed
         self._over = True
         self._earlier = None
         self._fetched.clear()
@@ -304,7 +307,7 @@ class Feeder(Intake):
             self._hand_on()
             return 1
         name, payloads, at = first
-        most = min(len(payloads), self._frames)
+        most, before = min(len(payloads), self._frames), self._machine.sequence
         done = made = 0
         while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
             self._fed = list(payloads[done : done + min(self._slice, most - done)])
@@ -316,6 +319,8 @@ class Feeder(Intake):
                 self._slice = 1
             elif self._slice < _LONGEST_SLICE and size < _SLICE // 2:
                 self._slice *= 2
+        if self._machine.ended is not None:
+            done = self._machine.ended.lineage[0] + 1 - before
         if done < len(payloads):
             queue.appendleft((name, payloads[done:], at))
         self._hand_on()

@@ -117,7 +117,13 @@ class Server(Receiver, Handle):
             if on_disk is not None:
                 on_disk.close()
             raise
-        self._clock = StopClock(options, self._thread, self._edges, lambda: self._machine.sequence)
+        self._clock = StopClock(
+            options,
+            self._thread,
+            self._edges,
+            lambda: self._machine.sequence,
+            lambda: self._unprocessed,
+        )
         if on_disk is not None:
             self._durable = Durable(
                 on_disk,
@@ -229,8 +235,7 @@ class Server(Receiver, Handle):
         try:
             await self._clock.wait()
             if not await self._clock.in_time(self._edges.finish(self._idle)):
-                waiting = 0 if self._durable is None else self._durable.journal.waiting
-                self._clock.fail(self._clock.given_up(self._feeder.unprocessed + waiting))
+                self._clock.fail(self._clock.given_up)
             elif not await self._clock.in_time(self._last_checkpoint()):
                 _log.warning("the last checkpoint is not stored; a restart repeats outputs")
         except asyncio.CancelledError:
@@ -316,6 +321,12 @@ class Server(Receiver, Handle):
         """Whether windows that are open at the end go on in the next run."""
         return self._checkpoint.directory is not None
 
+    @property
+    def _unprocessed(self) -> int:
+        """Number of records that were received and are not processed."""
+        waiting = 0 if self._durable is None else self._durable.journal.waiting
+        return self._feeder.unprocessed + waiting
+
     def _is_stuck(self) -> bool:
         return self._clock.requested_for() > self._options.stop_timeout + _GRACE
 
@@ -325,4 +336,5 @@ class Server(Receiver, Handle):
             self._machine.findings,
             late=self._machine.late,
             open_windows=0 if self._is_stuck() or self._lasts else self._machine.open_windows,
+            unprocessed=self._unprocessed,
         )

@@ -9,7 +9,7 @@ batch waits, and the input log fills.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from wallaroo.records import Frame, Record, Tick
@@ -45,7 +45,7 @@ class Delivery:
         application: the application.
         edges: its sinks.
         loop: the thread of the edges.
-        record: returns the record with a sequence number.
+        records: returns the records with some sequence numbers.
         done: called when a batch is delivered and Spark is about to commit it, with the sequence at
             which it ends, and when something is due after it.
         due: when something is due after the last batch of an earlier run on the checkpoint.
@@ -66,7 +66,7 @@ class Delivery:
         application: Application,
         edges: Edges,
         loop: LoopThread,
-        record: Callable[[int], Record],
+        records: Callable[[Collection[int]], Mapping[int, Record]],
         done: Callable[[int, int | None], None],
         due: int | None,
     ) -> None:
@@ -81,7 +81,7 @@ class Delivery:
         self._application = application
         self._edges = edges
         self._loop = loop
-        self._record = record
+        self._records = records
         self._done = done
         self._held: dict[Address, Held] = {}
 
@@ -131,8 +131,8 @@ class Delivery:
             self.watch.made(numbers)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
         if letters:
-            sequences = {letter.lineage[0] for letter in letters}
-            records = {number: _source_and_payload(self._record(number)) for number in sequences}
+            read = self._records({letter.lineage[0] for letter in letters})
+            records = {number: _source_and_payload(record) for number, record in read.items()}
             dead = dead_letters_of(self._application, letters, records, numbered)
             try:
                 self._edges.dead_letters.add(dead)

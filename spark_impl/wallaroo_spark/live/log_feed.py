@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from wallaroo.overriding import override
@@ -137,9 +137,14 @@ class LogFeed(Feed):
         self._syncing.join()
         self.log.close()
 
-    def record(self, sequence: int) -> Record:
-        """Return a record that Spark has not committed yet; a value as it is logged."""
-        return self.log.read(sequence, sequence + 1)[0]
+    def records(self, sequences: Collection[int]) -> dict[int, Record]:
+        """Return records that Spark has not committed yet; values as they are logged.
+
+        The log is read once: to look for each record would take time by the square of their number.
+        """
+        first = min(sequences, default=0)
+        read = self.log.read(first, 1 + max(sequences, default=-1))
+        return {sequence: read[sequence - first] for sequence in sequences}
 
     # -- the feed ----------------------------------------------------------------------------
 

@@ -4,8 +4,7 @@ The edges are in this process, in an event loop of their own; the query runs in 
 thread starts Spark while frames are already received, and waits for the query's end.
 
 A stop goes in order (stop-1, `wallaroo.transport.stop_clock`). Its seconds count from the last
-progress; each step of Spark's start is progress too. After the end of standard input the first
-batch gets more time.
+progress; each step of Spark's start is progress too.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
 _LOOK = 0.01  # seconds between looks whether all is committed
-_FIRST_BATCH = 60.0  # least seconds without progress for it, after the end of standard input
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -127,7 +125,7 @@ class Server(Handle):
                 application,
                 self._edges,
                 self._loop,
-                self._feed.record,
+                self._feed.records,
                 self._batch_done,
                 None if storage.resume is None else storage.resume.last.due,
             )
@@ -138,8 +136,8 @@ class Server(Handle):
                 self._loop,
                 self._edges,
                 lambda: (self._query.stage, self._feed.planned, self._feed.committed),
+                lambda: self._backlog,
                 counts_from_progress=True,
-                least=lambda: 0.0 if self._delivery.batches else _FIRST_BATCH,
             )
             self._intake.begin(self._edges, self._stop)
             self._ending.when_failed(self._abandon)
@@ -237,7 +235,7 @@ class Server(Handle):
         if await self._stop.in_time(self._edges.finish(self._committed)):
             self._query.end()
         else:
-            self._ending.fail(self._stop.given_up(self._backlog))
+            self._ending.fail(self._stop.given_up)
 
     async def _committed(self) -> None:
         """Wait until Spark has committed all that was received."""
@@ -280,5 +278,6 @@ class Server(Handle):
             "it was killed" if self._killed else problem,
             late=self._delivery.late,
             open_windows=lost,
+            unprocessed=self._backlog,
         )
         self._done.set()

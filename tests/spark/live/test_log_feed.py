@@ -56,6 +56,20 @@ def test_a_batch_holds_no_more_than_its_bound(open_feed):
     assert [feed.latest(start) for start in (0, 2, 4)] == [2, 4, 5]
 
 
+def test_the_records_of_many_dead_letters_are_read_at_once(open_feed, monkeypatch):
+    feed = open_feed()
+    feed.append("p", [b"%d" % number for number in range(10)])
+    reads, runs = [], feed.log.runs
+    monkeypatch.setattr(feed.log, "runs", lambda *span: reads.append(span) or runs(*span))
+    found = feed.records({2, 3, 7})
+    assert {number: record.payload for number, record in found.items()} == {
+        2: b"2",
+        3: b"3",
+        7: b"7",
+    }
+    assert reads == [(2, 8)]
+
+
 def test_recover_1_a_batch_that_is_asked_for_again_is_the_same(open_feed):
     feed = open_feed(batch_bytes=1 << 20)
     feed.append("p", [b"%d" % n for n in range(10)])

@@ -13,7 +13,9 @@ APPLICATION = built(arrivals().to_sink(sink()))
 
 def told(**what):
     return as_lines(
-        APPLICATION, "reference", Summary({}, {}, {}, {}, {}, seconds=1.0, exit_code=0, **what)
+        APPLICATION,
+        "reference",
+        Summary({"p": 300_000}, {}, {}, {}, {}, seconds=1.0, exit_code=0, **what),
     )
 
 
@@ -27,6 +29,12 @@ def told(**what):
 )
 def test_window_6_late_messages_are_never_silent(number, what, said):
     assert said in told(late={("per minute", what): number})
+
+
+def test_the_rate_counts_what_was_processed():
+    lines = told(unprocessed=52_800)
+    assert "  received and not processed: 52,800" in lines
+    assert lines[0].endswith("247,200 messages/s")
 
 
 def test_time_5_open_windows_are_told():

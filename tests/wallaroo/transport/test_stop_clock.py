@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from types import SimpleNamespace
+
+import pytest
 
 from wallaroo.engine import ServeOptions
 from wallaroo.transport.stop_clock import StopClock
 
 
-def test_it_says_the_seconds_that_it_waited_and_not_those_that_a_signal_would_have_had():
-    edges = SimpleNamespace(written=0, pending=False)
-    options = ServeOptions(stop_timeout=0.1)
-    clock = StopClock(options, None, edges, lambda: 0, least=lambda: 0.2)
-    clock.input_ended(None)
-    assert not asyncio.run(clock.in_time(asyncio.sleep(60)))
-    assert clock.given_up(3).startswith("the stop was given up after 0.2 s, with 3 frames")
+@pytest.mark.parametrize(
+    ("unprocessed", "pending", "stdout", "in_time"),
+    [
+        (3, 0, None, True),  # the engine is at work
+        (3, 5, None, False),  # it waits for a sink's peer
+        (0, 5, None, False),
+        (0, 5, io.BytesIO(), True),  # who reads the pipe may be slow
+        (0, 0, None, False),  # what is left to do is the engine's own
+    ],
+)
+def test_the_end_of_the_input_has_no_limit_but_for_a_peer(unprocessed, pending, stdout, in_time):
+    def ended(*, asked: bool) -> bool:
+        edges = SimpleNamespace(written=0, pending=pending)
+        options = ServeOptions(stop_timeout=0.1, stdout=stdout)
+        clock = StopClock(options, _Loop(), edges, lambda: 0, lambda: unprocessed)
+        clock.input_ended(None)
+        if asked:
+            clock.request()
+        return asyncio.run(clock.in_time(asyncio.sleep(0.5)))
+
+    assert ended(asked=False) == in_time
+    assert not ended(asked=True)
+
+
+class _Loop:
+    """A loop in this thread."""
+
+    def post(self, call):
+        call()
