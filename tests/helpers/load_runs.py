@@ -35,6 +35,7 @@ GOOD = {
     "early": 0,
     "held_up": 0,
     "held_back": 0,
+    "unanswered": 0,
     "sinks_closed": 0,
 }
 

@@ -69,7 +69,7 @@ class Collector:
         """Return every count of the run.
 
         `held_back` are measured messages that were due while the target's back-pressure held their
-        sender up.
+        sender up; `unanswered` are outputs of a workload that does not know what they answer.
         """
         streams = self.plan.workload.streams
         expected = sum(
@@ -77,6 +77,8 @@ class Collector:
         )
         names = ("received", "distinct", "repeated", "reordered", "unmatched", "early", "held_up")
         counts = {name: int(self.received.get(name, 0)) for name in (*names, "sinks_closed")}
+        unanswered = getattr(self.plan.workload, "unanswered", False)
+        counts["unanswered"] = int(self.received.get("ignored", 0)) if unanswered else 0
         return {
             "scheduled": sum(schedule.total for schedule in self.plan.streams),
             "sent": sum(self.sent),

@@ -52,6 +52,7 @@ class Result:
         partial: interrupted.
         stolen: the part of the machine's processor time that its hypervisor gave to others.
         slos, invalid, notes: the verdicts.
+        counted: what counts as answered, as the workload says; empty: as its name says.
         own: the application's own figures, as `OwnFigures.end` returns them; `None`: not asked for.
     """
 
@@ -79,6 +80,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
     own: dict[str, Any] | None = None
+    counted: str = ""
 
     @classmethod
     def of(
@@ -116,6 +118,7 @@ class Result:
             partial=conductor.stopped,
             stolen=conductor.stolen(),
             machine=machine(),
+            counted=getattr(collector.plan.workload, "counted", ""),
         )
 
     def to_json(self) -> dict[str, Any]:

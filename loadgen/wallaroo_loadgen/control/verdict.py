@@ -108,7 +108,7 @@ def why_invalid(result: Result) -> list[str]:
         reasons.append(result.failure)
     if result.started is None:
         return reasons
-    if not result.latency["count"]:
+    if not result.latency["count"] and not counts["unanswered"]:
         reasons.append("no sample: not one output came for the messages of the measured part")
     if counts["sent"] < counts["scheduled"] and not result.partial and not target_ended(result):
         reasons.append(
@@ -190,6 +190,11 @@ def sender_too_late(result: Result) -> bool:
 
 def _notes(result: Result) -> list[str]:
     notes = []
+    if result.counts["unanswered"]:
+        notes.append(
+            f"no latency: {result.counts['unanswered']:,} outputs came, and it is not known which "
+            "message each of them answers. --metrics asks the application for its own figures"
+        )
     if result.partial:
         notes.append("PARTIAL: interrupted, figures cover what was sent until then")
     if result.counts["reordered"]:

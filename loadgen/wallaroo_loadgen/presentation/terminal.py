@@ -121,10 +121,11 @@ def print_result(console: Console, result: Result) -> None:
     if result.started is not None:
         console.print(
             f"sent {counts['sent']:,} of {counts['scheduled']:,} messages "
-            f"({rates['sent']:,.0f}/s measured), received {counts['received']:,} of "
-            f"{counts['expected']:,} outputs ({rates['received']:,.0f}/s)",
+            f"({rates['sent']:,.0f}/s measured), received {_received(result)}",
             highlight=False,
         )
+    if result.counted:
+        console.print(safe(f"counted: {result.counted}"), highlight=False)
     if result.own is not None:
         _print_own(console, result.own)
     for note in result.notes:
@@ -137,6 +138,16 @@ def print_result(console: Console, result: Result) -> None:
         console.print(f"[bold red]{word}:[/bold red] {safe(reason)}", highlight=False)
     if not result.invalid:
         console.print("[green]valid[/green]", highlight=False)
+
+
+def _received(result: Result) -> str:
+    counts = result.counts
+    if counts["unanswered"]:
+        return f"{counts['unanswered']:,} outputs"
+    return (
+        f"{counts['received']:,} of {counts['expected']:,} outputs "
+        f"({result.rates['received']:,.0f}/s)"
+    )
 
 
 def _latencies(result: Result) -> Table:

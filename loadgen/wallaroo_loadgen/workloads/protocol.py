@@ -78,11 +78,16 @@ class Workload(Protocol):
         sources: the inputs, in the order in which `--to` names their addresses.
         framing: how outputs are separated in the sink's bytes.
         streams: the connections.
+        counted: what counts as answered, for reports; empty: as the workload's name says.
+        unanswered: it is not known which outputs are to come. All are `IGNORED`, and there is no
+            latency.
     """
 
     sources: Sequence[str]
     framing: Framing
     streams: Sequence[Stream]
+    counted: str = ""
+    unanswered: bool = False
 
     def match(self, outputs: list[bytes]) -> Matched:
         """Return which outputs these are. Any bytes may come; it never raises."""

@@ -28,6 +28,13 @@ def test_a_perfect_run_is_valid() -> None:
     assert exit_code([found]) == 0
 
 
+def test_outputs_that_answer_no_known_message_are_a_result_without_latency() -> None:
+    found = judged(latency=[], counts={"unanswered": 7, "expected": 0, "received": 0})
+    assert found.invalid == []
+    assert found.notes[0].startswith("no latency: 7 outputs came")
+    assert exit_code([judged("p99<5ms", latency=[], counts={"unanswered": 7})]) == 3
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

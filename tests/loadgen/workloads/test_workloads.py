@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -140,6 +141,48 @@ def test_a_recorded_file_is_replayed_and_matched_by_position(tmp_path: Path) -> 
     assert workload.match([b"x"] * 3).numbers.tolist() == [0, 1, 2]
     assert workload.match([b"x"] * 2).numbers.tolist() == [3, 4]
     assert workload.streams[0].cause(np.arange(5)).tolist() == [0, 0, 1, 1, 2]
+
+
+def rerun_of(path: Path, records: int, causes: list[tuple[str, int]]) -> str:
+    """Write what `wallaroo rerun --json` prints for outputs of sinks, by record."""
+    forms: list[dict[str, object]] = [{"begin": {"records": records}}]
+    forms += [{"output": {"sink": sink, "record": record}} for sink, record in causes]
+    forms.append({"window": {"step": "w"}})
+    path.write_text("".join([json.dumps(form) + "\n" for form in forms]))
+    return str(path)
+
+
+def test_an_output_of_a_window_answers_the_message_that_made_it_fire(tmp_path: Path) -> None:
+    file = tmp_path / "frames"
+    file.write_bytes(frames([b"a", b"b", b"c", b"d"]))
+    causes = [("p/0", 1), ("p/1", 0), ("p/0", 1), ("p/0", 2)]
+    values = {"file": str(file), "outputs": rerun_of(tmp_path / "rerun", 4, causes)}
+    workload = build("replay", Options(values={**values, "sink": "p/0"}))
+    (stream,) = workload.streams
+    assert [stream.expected(messages) for messages in range(5)] == [0, 0, 2, 3, 3]
+    found = workload.match([b"x"] * 3)
+    assert found.streams.tolist() == [0, 0, 0]
+    assert stream.cause(found.numbers).tolist() == [1, 1, 2]
+    assert "is not waited for" in workload.counted
+    with pytest.raises(WorkloadError, match=r"one of those that have outputs in .*: p/0, p/1"):
+        build("replay", Options(values=values))
+    values["outputs"] = rerun_of(tmp_path / "rerun", 5, causes)
+    for outputs, words in (
+        (values["outputs"], "is about 5 records, and there are 4 frames"),
+        (__file__, "is not what `wallaroo rerun DIR APP --json` prints"),
+        ("none", "outputs is a whole number"),
+    ):
+        with pytest.raises(WorkloadError, match=words):
+            build("replay", Options(values={**values, "sink": "p/0", "outputs": outputs}))
+
+
+def test_where_it_is_not_known_what_outputs_answer_none_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "frames"
+    file.write_bytes(frames([b"a", b"b"]))
+    workload = build("replay", Options(values={"file": str(file), "outputs": "any"}))
+    assert workload.streams[0].expected(2) == 0
+    assert workload.match([b"x"] * 2).streams.tolist() == [IGNORED, IGNORED]
+    assert workload.unanswered
 
 
 @pytest.mark.parametrize(
