@@ -85,6 +85,10 @@ class ReferenceEngine:
 
         checkpoint = checkpoint_options(options.options)
         keeps = checkpoint.directory is not None
+        if checkpoint.skip:
+            from wallaroo.transport.skipping import skipping
+
+            application = skipping(application)
 
         def machine() -> Machine:
             if options.metrics is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ class CheckpointOptions:
         log_bytes: size of the input log at which reading from the sources stops.
         record: directory in which the whole input log is kept; `None`: it is not.
         accepted: what is accepted of a checkpoint that another version of the application wrote.
+        skip: numbers of records that a restart leaves out.
     """
 
     directory: Path | None = None
@@ -29,6 +30,7 @@ class CheckpointOptions:
     log_bytes: int = 256 << 20
     record: Path | None = None
     accepted: Accepted = NOTHING_ACCEPTED
+    skip: Sequence[int] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,4 +54,5 @@ def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
         log_bytes=given.get("log_bytes", CheckpointOptions.log_bytes),
         record=given.get("record"),
         accepted=Accepted.given(given),
+        skip=given.get("skip_record", ()),
     )

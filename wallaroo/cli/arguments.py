@@ -158,6 +158,15 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         help="refuse to begin if --checkpoint holds none, as after a mistyped path",
     )
     parser.add_argument(
+        "--skip-record",
+        action="append",
+        default=[],
+        type=index,
+        metavar="N",
+        help="make a dead letter of record N of the input log, which ends each restart; may be "
+        "repeated",
+    )
+    parser.add_argument(
         "--accept-old-states",
         action="store_true",
         help="go on with stored states that lack attributes of their class as it is today",

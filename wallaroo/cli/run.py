@@ -195,19 +195,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _refuse_absent_checkpoint(own: argparse.Namespace) -> None:
-    """Refuse ``--resume`` where there is nothing to go on from.
+    """Refuse ``--resume`` and ``--skip-record`` where there is nothing to go on from.
 
     Raises:
         UsageError: the directory holds no checkpoint, or none is named.
     """
-    if not getattr(own, "resume", False):
+    skip = getattr(own, "skip_record", [])
+    if not getattr(own, "resume", False) and not skip:
         return
     if own.checkpoint is None:
-        raise UsageError("--resume goes with --checkpoint DIR, the directory to go on from")
+        name = "--skip-record" if skip else "--resume"
+        raise UsageError(f"{name} goes with --checkpoint DIR, the directory to go on from")
     if not (own.checkpoint / IDENTITY).exists():
         raise UsageError(
             f"{own.checkpoint} holds no checkpoint: it has no {IDENTITY}. Look at the path; to "
-            "begin anew, leave --resume out"
+            "begin anew, leave --resume and --skip-record out"
         )
 
 

@@ -22,6 +22,7 @@ from wallaroo.records import End, Unportable, Value
 from wallaroo.topology import Source as SourceNode
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.interfaces import Receiver, Source
+from wallaroo.transport.skipping import SkippedPayload
 from wallaroo.user_code.failure import describe_error
 
 _MOST = 64  # values handed on at once
@@ -74,6 +75,8 @@ def encoded(value: Any) -> bytes:
 
 def decoded(blob: bytes) -> tuple[bytes, str | None]:
     """Return the pickled value that `encoded` kept, or why there is none; the other is empty."""
+    if isinstance(blob, SkippedPayload):
+        return b"", blob.why
     if blob.startswith(_UNPORTABLE):
         return b"", blob[1:].decode("utf-8", "surrogatepass")
     return blob[1:], None

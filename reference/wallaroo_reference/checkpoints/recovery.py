@@ -12,7 +12,7 @@ import math
 import pickle
 import sqlite3
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -39,6 +39,7 @@ from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
+from wallaroo.transport.skipping import skipped
 from wallaroo.transport.stamps import Draw, Stamp, born, random_bytes
 from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead, Head
@@ -107,6 +108,7 @@ class Recovery(OnDisk):
         log: the input log.
         partitions: number of partitions.
         first_blob: number of the first blob that counts once the next checkpoint is stored.
+        skip: numbers of records that `later` marks as left out.
 
     Raises:
         CheckpointError: it cannot be used.
@@ -125,6 +127,7 @@ class Recovery(OnDisk):
         draw: Draw = random_bytes,
     ) -> None:
         self._application = application
+        self.skip: Collection[int] = ()
         with contextlib.ExitStack() as up:
             try:
                 self._directory = CheckpointDirectory(directory, ENGINE, draw)
@@ -275,7 +278,7 @@ class Recovery(OnDisk):
         while position < end:
             stop = self.log.end_within(position, max_bytes=_BATCH, max_records=_RECORDS)
             stop = min(stop, end)
-            for run in self.log.runs(position, stop):
+            for run in skipped(self.log.runs(position, stop), self.skip):
                 yield from _entries(run)
             position = stop
 

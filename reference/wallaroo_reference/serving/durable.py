@@ -109,6 +109,7 @@ class Durable:
                 on_stored=self._log_was_shortened,
             )
             self._up.callback(self._checkpoints.abandon)
+            self.feeder.restartable = True
         self.journal = Journal(
             self._log,
             self.feeder,

@@ -24,6 +24,7 @@ from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource, LoggedValue
+from wallaroo.transport.skipping import way_past
 from wallaroo.transport.threads import forked_at, in_child
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
@@ -96,6 +97,7 @@ class Feeder(Intake):
     Attributes:
         logged: what a log says about generators up to their last value that was processed.
         watch: gets what arrives and what was processed, for figures; `None`: no figures.
+        restartable: a restart goes on from a checkpoint.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class Feeder(Intake):
     ) -> None:
         self.logged: dict[str, LoggedSource] = {}
         self.watch: Watch | None = None
+        self.restartable = False
         self._machine = machine
         self._edges = edges
         self._letters = letters
@@ -335,7 +338,9 @@ class Feeder(Intake):
         if self._machine.dead_letters:
             self._write_dead_letters()
         if self._machine.ended is not None:
-            self._fail(_described(self._machine.ended))
+            ended = self._machine.ended
+            restarts = self.restartable and ended.kind == "exit"
+            self._fail(_described(ended) + (way_past(ended.lineage) if restarts else ""))
         elif self._over:
             self._backlog.clear()
             self._fetched.clear()

@@ -30,6 +30,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import FILES
 from wallaroo.transport.interfaces import Receiver
 from wallaroo.transport.listener import Address
+from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
 from wallaroo_reference.checkpoints.recovery import OnDisk, RecordedRun, Recovery
@@ -108,6 +109,8 @@ class Server(Receiver, Handle):
             if isinstance(on_disk, Recovery):
                 on_disk.restore(self._machine)
                 on_disk.generators()  # refused now, if one cannot be read
+                refuse_unskippable(on_disk.log, on_disk.position, self._checkpoint.skip)
+                on_disk.skip = self._checkpoint.skip
                 assert self._checkpoint.directory is not None
                 say_where_it_begins(self._checkpoint.directory, on_disk.log.next_sequence)
             self._edges = Edges(application, options, self._thread, self, addresses, clock)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from wallaroo.records import Frame, Record, Tick
 from wallaroo.topology import Application
+from wallaroo.trace import Lineage
 from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.stop_clock import unless
@@ -57,6 +58,7 @@ class Delivery:
         batches: number of batches delivered.
         late: numbers of late messages, as in a trace.
         ended: why the run ended, if it ended in a batch.
+        ended_by: the message in whose processing user code ended it then.
         killing_call: the call in which workers die; the next batch ends there.
         abandoned: do not wait for sinks any more; the current batch fails and is not committed.
     """
@@ -76,6 +78,7 @@ class Delivery:
         self.batches = 0
         self.late: Counter[tuple[str, str]] = Counter()
         self.ended: str | None = None
+        self.ended_by: Lineage | None = None
         self.killing_call: End | None = None
         self.abandoned = False
         self._application = application
@@ -151,6 +154,7 @@ class Delivery:
                 if end.kind == "on-error"
                 else f"{end.error_type or 'the death of the worker process'} in user code"
             )
+            self.ended_by = None if end.kind == "on-error" else ended.lineage
             self.ended = f"{cause} at {where} of pipeline {ended.pipeline!r}, message {message}"
             raise RunEndedError(self.ended)
         self._held.update(report.held)

@@ -16,6 +16,7 @@ from wallaroo.overriding import override
 from wallaroo.records import End, Record, Tick, Value
 from wallaroo.transport.generators import decoded, encoded
 from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
+from wallaroo.transport.skipping import SkippedPayload, skipped
 from wallaroo_spark.live.resume import Resume, after
 from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
@@ -38,6 +39,7 @@ class LogFeed(Feed):
         resume: what the checkpoint says about the end of the last run.
         timed: what the application does can depend on arrival times. If not, workers get no arrival
             times, and frames of one source stay together even if they were read separately.
+        skip: numbers of records that are left out.
 
     Attributes:
         case: the case under which all further input is sent.
@@ -60,11 +62,13 @@ class LogFeed(Feed):
         failed: Callable[[str], None],
         resume: Resume,
         timed: bool,
+        skip: Collection[int] = (),
     ) -> None:
         self.log = log
         self.sources = resume.sources
         self._sources_until = resume.sequence  # `sources` knows the records before this sequence
         self._timed = timed
+        self._skip = skip
         self.case = case
         self.room_made: Callable[[], None] = lambda: None
         self.choose: Callable[[Sequence[Run]], int | None] = lambda _: None
@@ -177,6 +181,8 @@ class LogFeed(Feed):
         self.planned = end
         if end > self._sources_until:
             self.sources, self._sources_until = after(self.sources, runs), end
+        if self._skip:
+            runs = list(skipped(runs, self._skip))
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
         case = self.case
@@ -243,7 +249,9 @@ def _joined(runs: Iterable[Run]) -> Frames:
 def _wire_runs(run: Run) -> Iterator[WireRun]:
     """Yield a log's run as workers get it."""
     whole = WireRun(0, run.source, run.first, run.payloads, run.at)
-    if run.kind is Kind.FRAME:
+    if run.kind is Kind.FRAME and isinstance(marked := run.payloads[0], SkippedPayload):
+        yield whole._replace(kind=WireKind.SKIPPED, items=[marked.why.encode()])
+    elif run.kind is Kind.FRAME:
         yield whole
     elif run.kind is Kind.TICK:
         yield whole._replace(kind=WireKind.TICK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class SparkOptions:
         log_bytes: size of the input log at which reading from the sources stops.
         record: directory in which the whole input log is kept; `None`: it is not.
         accepted: what is accepted of a checkpoint that another version of the application wrote.
+        skip: numbers of records that a restart leaves out.
     """
 
     settings: SessionSettings
@@ -36,6 +37,7 @@ class SparkOptions:
     log_bytes: int = 256 << 20
     record: Path | None = None
     accepted: Accepted = NOTHING_ACCEPTED
+    skip: Sequence[int] = ()
 
     @property
     def default_partitions(self) -> int:
@@ -102,6 +104,7 @@ def spark_options(given: Mapping[str, Any]) -> SparkOptions:
         log_bytes=given.get("log_bytes", SparkOptions.log_bytes),
         record=given.get("record"),
         accepted=Accepted.given(given),
+        skip=given.get("skip_record", ()),
     )
 
 

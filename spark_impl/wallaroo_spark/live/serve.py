@@ -24,6 +24,7 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.listener import Address
+from wallaroo.transport.skipping import refuse_unskippable, way_past
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
 from wallaroo_spark.jvm.java import find_java
@@ -89,6 +90,7 @@ class Server(Handle):
             checkpoint = storage.checkpoint
             if own.checkpoint is not None:
                 say_where_it_begins(directory, storage.log.next_sequence)
+            refuse_unskippable(storage.log, storage.log.first_sequence, own.skip)
             timed = application.time_decides
             self._resume = storage.resume
             self._ending = Ending()
@@ -108,6 +110,7 @@ class Server(Handle):
                 failed=self._ending.fail,
                 resume=Resume() if storage.resume is None else storage.resume.last,
                 timed=timed,
+                skip=own.skip,
             )
             up.callback(self._feed.close)
             self._intake = Intake(
@@ -267,6 +270,8 @@ class Server(Handle):
             self._query.run()
         except WallarooError as error:
             problem = self._delivery.ended or str(error)
+            if self._delivery.ended_by is not None and self._own.checkpoint is not None:
+                problem += way_past(self._delivery.ended_by)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not end in silence
             _log.exception("the engine itself failed; this is a bug in it")
             problem = f"the engine itself failed: {type(error).__name__}: {error}"

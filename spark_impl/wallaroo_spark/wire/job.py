@@ -183,6 +183,7 @@ class Kind(StrEnum):
     FRAMES = "frames"
     VALUES = "values"
     UNPORTABLE = "unportable"
+    SKIPPED = "skipped"
     TICK = "tick"
     END = "end"
 

@@ -102,6 +102,10 @@ class Flow:
             return lambda lineage, item, _: follow(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
 
         def take_without_message(lineage: Lineage, item: bytes, _: Any) -> None:
+            if run.kind is Kind.SKIPPED:
+                skipped = DeadLetterError(Reason.DECODE, item.decode(), "SkippedRecordError")
+                failed(place, lineage, Reason.DECODE, skipped)
+                return
             if run.kind is Kind.UNPORTABLE:
                 failed(
                     place,

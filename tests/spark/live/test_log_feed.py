@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import threading
 from typing import Any
 
 import pytest
+from live_on_spark import text
+from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.resume import Resume
 from wallaroo_spark.plans.feed import FeedClient, FeedServer
-from wallaroo_spark.wire.job import CaseSpec, unpack
+from wallaroo_spark.wire.job import CaseSpec, HeadBlock, unpack
+from wallaroo_spark.worker.tasks import run_head
 
+import wallaroo
+from wallaroo.records import Value
 from wallaroo.transport.input_log import InputLog, InputLogError
 
 CASE = CaseSpec(b"an application", partitions=2, isolated=True)
@@ -21,7 +27,7 @@ CASE = CaseSpec(b"an application", partitions=2, isolated=True)
 def open_feed(tmp_path):
     opened = []
 
-    def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2, timed=True):
+    def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2, timed=True, skip=()):
         feed: Any = LogFeed(
             InputLog.open(tmp_path / "log", max_bytes),
             CASE,
@@ -30,6 +36,7 @@ def open_feed(tmp_path):
             failed=events.append,
             resume=Resume(),
             timed=timed,
+            skip=skip,
         )
         feed.room_made = lambda: events.append("room")
         feed.events = events
@@ -195,3 +202,27 @@ def _ask_until_closed(client, asked):
     with contextlib.suppress(OSError, EOFError):
         while True:
             client.latest(0)
+
+
+def test_a_record_that_is_left_out_is_a_dead_letter_of_its_source(open_feed):
+    feed = open_feed(skip=[1, 3], tasks=1)
+    feed.append("p", [b"a", b"bad", b"c"])
+    feed.append_records([Value("g", 1), Value("g", 2)])
+    (block,) = feed.blocks(0, 5)
+    runs = unpack(block).frames
+    why = b"it is left out, as --skip-record %d says"
+    assert [(run.kind, run.first, run.items) for run in runs] == [
+        ("frames", 0, [b"a"]),
+        ("skipped", 1, [why % 1]),
+        ("frames", 2, [b"c"]),
+        ("unportable", 3, [why % 3]),
+        ("values", 4, [pickle.dumps(2, 5)]),
+    ]
+    builder = wallaroo.ApplicationBuilder("skips")
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    case = CaseSpec(pickle_application(builder.done().build()), partitions=1, isolated=True)
+    rows = run_head(HeadBlock({0: case}, runs[:3], (0, 3)), 1, 0)
+    found = [unpack(row.block).finished[0].letters for row in rows if row.block]
+    assert [(one.lineage, one.reason, one.error_type) for one in found[0]] == [
+        ((1,), "decode", "SkippedRecordError")
+    ]
