@@ -151,8 +151,8 @@ class SourceMoment:
         greatest: the greatest event time so far; `None`: there was none.
         last_frame: arrival time of its last frame; `None`: there was none.
         ended: it gives nothing any more.
-        partitions: of a Kafka source whose partitions are there: their times; then the rest says
-            nothing but `ended` (kafka-9).
+        partitions: of a Kafka source that has partitions: their times; then the rest says nothing
+            (kafka-9).
     """
 
     greatest: int | None

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, get_args
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias, get_args
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.engine import Isolation, OnError
 from wallaroo.errors import WallarooParameterError
 from wallaroo.generating import generate
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.kafka_records import KafkaRecord
 from wallaroo.records import (
+    Assigned,
+    Consumed,
     End,
     Frame,
     Record,
-    Tick,
+    Unused,
     Value,
     with_times_that_never_decrease,
 )
@@ -21,6 +27,132 @@ from wallaroo.topology import Application
 
 Payloads: TypeAlias = Mapping[str, Sequence[Any]] | Iterable[Record | tuple[str, Any]]
 """Payloads by source; or records and pairs (source, payload) in the order received."""
+
+_IN_TURN: Final = 1000
+"""Offsets of a partition that a bounded read takes before the next has its turn (kafka-10)."""
+
+
+class Topics:
+    """The topics of an application's Kafka sources, as far as a test has filled them.
+
+    It numbers the records of each partition, and says which partitions there are.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._sources = {
+            name: node.config
+            for name, node in application.sources.items()
+            if isinstance(node.config, KafkaSourceConfig)
+        }
+        self._positions: dict[
+            str, dict[int, int]
+        ] = {}  # the next offset of each partition that is read
+
+    def assigned(self, record: Assigned) -> Assigned:
+        """Return the record that says which partitions are read; it is in the log."""
+        positions = self._positions.setdefault(record.source, {})
+        for partition, first, _ in record.partitions:
+            positions.setdefault(partition, first)
+        return record
+
+    def read(self, records: Sequence[Consumed]) -> list[Record]:
+        """Return records of one source as they stand in the log (kafka-1).
+
+        The first ones come behind what says which partitions are read: those that the source
+        lists, or those that the records are in. A partition that comes later is an added one
+        (kafka-6). In front of a record stand the numbers of offsets that hold nothing.
+
+        Raises:
+            WallarooParameterError: a record is in a partition that is not read, or its offset is
+                below that of another before it.
+        """
+        made: list[Record] = []
+        for number, one in enumerate(records):
+            positions = self._positions.get(one.source)
+            if positions is None or one.record.partition not in positions:
+                later = records[number:] if positions is None else [one]
+                made.append(self.assign(one.source, later, one.at))
+            made += self._placed(one)
+        return made
+
+    def read_to_the_end(self, assigned: Assigned, records: Sequence[Consumed]) -> list[Record]:
+        """Return all records of one source as a bounded read has them in the log (kafka-10).
+
+        Each partition ends behind its last record, and the source behind all.
+
+        Args:
+            assigned: what `assign` gave for these records.
+            records: the records.
+
+        Raises:
+            WallarooParameterError: as `read`.
+        """
+        source, at = assigned.source, assigned.at
+        waiting = {partition: deque[Consumed]() for partition, _, _ in assigned.partitions}
+        for one in records:
+            waiting[one.record.partition].append(replace(one, at=at))
+        made: list[Record] = []
+        ends = {partition: end or 0 for partition, _, end in assigned.partitions}
+        for partition, first, end in assigned.partitions:
+            if first == end:
+                made.append(End(source, at, partition=partition))
+        positions = self._positions[source]
+        while in_turn := [
+            partition for partition in ends if positions[partition] < ends[partition]
+        ]:
+            for partition in in_turn:
+                stop = min(positions[partition] + _IN_TURN, ends[partition])
+                while waiting[partition] and self._offset(waiting[partition][0]) < stop:
+                    made += self._placed(waiting[partition].popleft())
+                if positions[partition] < stop:
+                    made.append(Unused(source, stop - positions[partition], at))
+                    positions[partition] = stop
+                if stop == ends[partition]:
+                    made.append(End(source, at, partition=partition))
+        return [*made, End(source, at)]
+
+    def assign(
+        self, source: str, records: Sequence[Consumed], at: int, *, bounded: bool = False
+    ) -> Assigned:
+        """Return the record that says which partitions a source reads.
+
+        Those that it lists, or those that `records` are in; if `bounded` up to the last of them.
+        """
+        listed = self._sources[source].partitions
+        firsts, ends = dict.fromkeys(listed or (), 0), dict.fromkeys(listed or (), 0)
+        for one in records:
+            partition, offset = one.record.partition, one.record.offset
+            if listed is not None and partition not in listed:
+                raise WallarooParameterError(
+                    f"source {source!r} reads the partitions {', '.join(map(str, listed))}, and a "
+                    f"record is in partition {partition}"
+                )
+            if offset < 0:
+                offset = ends.get(partition, 0)
+            if ends.get(partition, 0) == 0:
+                firsts[partition] = offset
+            ends[partition] = offset + 1
+        partitions = [(one, firsts[one], ends[one] if bounded else None) for one in sorted(firsts)]
+        return self.assigned(Assigned(source, tuple(partitions), at))
+
+    def _offset(self, one: Consumed) -> int:
+        offset = one.record.offset
+        return self._positions[one.source][one.record.partition] if offset < 0 else offset
+
+    def _placed(self, one: Consumed) -> Iterator[Record]:
+        """Yield a record with topic and offset, behind what is unused before it."""
+        partition, offset = one.record.partition, self._offset(one)
+        positions = self._positions[one.source]
+        if offset < positions[partition]:
+            raise WallarooParameterError(
+                f"source {one.source!r}: a record of partition {partition} has the offset "
+                f"{offset}, and one before it has {positions[partition] - 1}"
+            )
+        if offset > positions[partition]:
+            yield Unused(one.source, offset - positions[partition], one.at)
+        positions[partition] = offset + 1
+        topic = one.record.topic or self._sources[one.source].topic
+        yield replace(one, record=replace(one.record, topic=topic, offset=offset))
 
 
 def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> list[Record]:
@@ -47,14 +179,13 @@ def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> 
         given.sort(key=lambda record: record.at)  # stable: those of one time stay as they are
     else:
         given = [
-            one
-            if isinstance(one, (Frame, Value, Tick, End))
-            else record_of(application, *_pair(one))
+            one if isinstance(one, Record) else record_of(application, *_pair(one))
             for one in payloads
         ]
-    records = with_times_that_never_decrease(given)
+    bounded = isinstance(payloads, Mapping)
+    records = list(_with_topics(application, with_times_that_never_decrease(given), bounded))
     latest = records[-1].at if records else 0
-    ended = {record.source for record in records if isinstance(record, End)}
+    ended = {one.source for one in records if isinstance(one, End) and one.partition is None}
     filled = {record.source for record in records if isinstance(record, Value)} | ended
     for name, source in application.sources.items():
         if isinstance(source.config, GenSourceConfig) and name not in filled:
@@ -66,6 +197,40 @@ def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> 
     if end and application.time_decides:
         records += [End(name, latest) for name in application.sources if name not in ended]
     return records
+
+
+def _with_topics(
+    application: Application, records: Sequence[Record], bounded: bool
+) -> Iterator[Record]:
+    """Yield the records; those of Kafka as they stand in a log.
+
+    Args:
+        application: what is tested.
+        records: as given.
+        bounded: they are given by source, so a source that reads to the end has its own order.
+    """
+    topics = Topics(application)
+    start = records[0].at if records else 0
+    explicit = {record.source for record in records if isinstance(record, Assigned)}
+    ended: set[str] = set()
+    for name, source in application.sources.items():
+        config = source.config
+        if name in explicit or not isinstance(config, KafkaSourceConfig):
+            continue
+        read = [one for one in records if isinstance(one, Consumed) and one.source == name]
+        to_the_end = bounded and config.until is not None
+        if read or to_the_end or config.partitions is not None:
+            yield (assigned := topics.assign(name, read, start, bounded=to_the_end))
+        if to_the_end:
+            yield from topics.read_to_the_end(assigned, read)
+            ended.add(name)
+    for record in records:
+        if isinstance(record, Assigned):
+            yield topics.assigned(record)
+        elif not isinstance(record, Consumed):
+            yield record
+        elif record.source not in ended:
+            yield from topics.read([record])
 
 
 def refuse_unknown(isolation: Any, on_error: Any) -> None:
@@ -97,7 +262,8 @@ def _pair(item: Any) -> tuple[str, Any]:
 def record_of(application: Application, source: str, item: Any) -> Record:
     """Return a payload, or a pair (nanoseconds, payload), as a record of `source`.
 
-    For a generator source it is a value, or a pair of nanoseconds and a value.
+    For a generator source it is a value, for a Kafka source a `KafkaRecord` or its value, or a pair
+    of nanoseconds and that.
 
     Raises:
         WallarooParameterError: the application has no such source, or it is not a payload.
@@ -115,8 +281,17 @@ def record_of(application: Application, source: str, item: Any) -> Record:
                 f"source {source!r}: an arrival time is an int of nanoseconds, 0 or more, not "
                 f"{at!r:.60}"
             )
-    if isinstance(application.sources[source].config, GenSourceConfig):
+    config = application.sources[source].config
+    if isinstance(config, GenSourceConfig):
         return Value(source, payload, at)
+    if isinstance(config, KafkaSourceConfig):
+        record = KafkaRecord(payload) if type(payload) is bytes else payload
+        if not isinstance(record, KafkaRecord):
+            raise WallarooParameterError(
+                f"source {source!r}: a record of Kafka is a wallaroo.KafkaRecord, or its value as "
+                f"bytes, not {type(payload).__name__} {payload!r:.60}"
+            )
+        return Consumed(source, record, at)
     if type(payload) is not bytes:
         raise WallarooParameterError(
             f"source {source!r}: a payload is bytes, not {type(payload).__name__} {payload!r:.60}"

@@ -38,9 +38,10 @@ from wallaroo.config import GenSourceConfig
 from wallaroo.engine import Case, Isolation, OnError, Stepper, load_engine
 from wallaroo.errors import WallarooParameterError
 from wallaroo.generating import generate
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import Key
-from wallaroo.records import End, Record, Tick
-from wallaroo.testing.input import record_of, refuse_unknown
+from wallaroo.records import Assigned, Consumed, End, Record, Tick
+from wallaroo.testing.input import Topics, record_of, refuse_unknown
 from wallaroo.testing.results import Result, result_of
 from wallaroo.times import duration
 from wallaroo.topology import Application, SinkId
@@ -88,6 +89,7 @@ class Session:
         self._now = duration("Session(…): start", start, least=0)
         self._log: list[Record] = []
         self._ended: set[str] = set()
+        self._topics = Topics(application)
         self._result: Result | None = None
 
     @property
@@ -98,15 +100,35 @@ class Session:
     def send(self, source: str, *payloads: Any) -> None:
         """Let frames of a source arrive now; to a generator source, give values.
 
+        To a Kafka source, give `wallaroo.KafkaRecord`s, or values. Unless `assign` has said which
+        partitions it reads, they are those that the source lists, or that the first call has
+        records of; others are added when their first record comes (kafka-6).
+
         Raises:
             WallarooParameterError: there is no such source, it has ended, or a payload is not
                 bytes.
         """
-        for payload in payloads:
-            record = record_of(self._application, source, (self._now, payload))
-            if source in self._ended:
-                raise WallarooParameterError(f"source {source!r} has ended; it gives nothing more")
+        given = [record_of(self._application, source, (self._now, one)) for one in payloads]
+        if source in self._ended:
+            raise WallarooParameterError(f"source {source!r} has ended; it gives nothing more")
+        consumed = [record for record in given if isinstance(record, Consumed)]
+        for record in self._topics.read(consumed) if consumed else given:
             self._take(record)
+
+    def assign(self, source: str, *partitions: int) -> None:
+        """Let a Kafka source read these partitions from now on.
+
+        Those of the first call hold its watermark back; one that is added later does so from its
+        first record on (kafka-6, kafka-9).
+
+        Raises:
+            WallarooParameterError: there is no such source, or it is not one of Kafka.
+        """
+        node = self._application.sources.get(source)
+        if node is None or not isinstance(node.config, KafkaSourceConfig):
+            raise WallarooParameterError(f"{source!r} is not a Kafka source")
+        added = tuple([(partition, 0, None) for partition in partitions])
+        self._take(self._topics.assigned(Assigned(source, added, self._now)))
 
     def generate(self, source: str) -> None:
         """Let a generator source give all that it gives, now (graph-4).

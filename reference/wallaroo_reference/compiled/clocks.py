@@ -215,10 +215,11 @@ class Times(Watermarks):
 
 
 def _moment_of(clock: SourceTime) -> SourceMoment:
+    if isinstance(clock, PartitionedTime) and clock.partitions:
+        parts = {partition: _moment_of(one) for partition, one in clock.partitions.items()}
+        return SourceMoment(None, None, False, parts)
     greatest = None if clock.greatest == NO_TIME else clock.greatest
-    parts = clock.partitions if isinstance(clock, PartitionedTime) else {}
-    moments = {partition: _moment_of(one) for partition, one in parts.items()}
-    return SourceMoment(greatest, clock.last_frame, clock.ended, moments)
+    return SourceMoment(greatest, clock.last_frame, clock.ended)
 
 
 def _go_on_from(clock: SourceTime, was: SourceMoment) -> None:

@@ -1,0 +1,216 @@
+"""Kafka sources and sinks in tests: no broker, records in, what would be sent out."""
+
+from __future__ import annotations
+
+import pytest
+
+import wallaroo
+from wallaroo import KafkaRecord, testing
+from wallaroo.errors import WallarooParameterError
+from wallaroo.records import Assigned, Consumed, End, Tick, Unused
+from wallaroo.testing.input import input_log_of
+
+
+@wallaroo.kafka_decoder
+def whole(record):
+    return record
+
+
+@wallaroo.encoder
+def as_text(record):
+    return f"{record.topic} {record.partition} {record.offset}", record.key
+
+
+def application(**how):
+    source = wallaroo.KafkaSourceConfig("in", "h:1", whole, **how)
+    sink = wallaroo.KafkaSinkConfig("out", "h:1", as_text)
+    return wallaroo.build_application("a", wallaroo.source("s", source).to_sink(sink))
+
+
+def log(given, **how):
+    return input_log_of(application(**how), given, end=False)
+
+
+def in_short(records):
+    """A record as its partition and offset, unused numbers as a count, the rest as it is."""
+    return [
+        (one.record.partition, one.record.offset)
+        if isinstance(one, Consumed)
+        else one.numbers
+        if isinstance(one, Unused)
+        else ("end", one.partition)
+        if isinstance(one, End)
+        else [part for part, _, _ in one.partitions]
+        for one in records
+    ]
+
+
+def at(partition, offset=-1):
+    return KafkaRecord(b"", partition=partition, offset=offset)
+
+
+def test_offsets_and_the_topic_are_filled_in_and_outputs_have_keys():
+    given = {"s": [b"x", KafkaRecord(b"y", b"k", partition=1), KafkaRecord(b"z", topic="t")]}
+    result = testing.run(application(), given)
+    assert [(one.value, one.key) for one in result.output] == [
+        (b"in 0 0", None),
+        (b"in 1 0", b"k"),
+        (b"t 0 1", None),
+    ]
+    assert [one.number for one in result.output] == [1, 2, 3]
+    assert "Produced(value=b'in 0 0'" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("given", "how", "expected"),
+    [
+        ({"s": [at(1), at(0), at(1)]}, {}, [[0, 1], (1, 0), (0, 0), (1, 1)]),
+        ({"s": [at(0, 5), at(0, 9)]}, {}, [[0], (0, 5), 3, (0, 9)]),  # holes (kafka-1)
+        ({"s": []}, {"partitions": [2, 0]}, [[0, 2]]),
+        ([("s", at(0)), ("s", at(1))], {}, [[0, 1], (0, 0), (1, 0)]),
+        (
+            [Assigned("s", ((0, 0, None),)), Consumed("s", at(0)), Consumed("s", at(4))],
+            {},
+            [[0], (0, 0), [4], (4, 0)],  # an added partition (kafka-6)
+        ),
+        ({"s": [at(0, 1)]}, {"partitions": [0], "until": "end"}, [
+            [0], (0, 1), ("end", 0), ("end", None)
+        ]),
+        ({"s": [at(1)]}, {"partitions": [0, 1], "until": "end"}, [
+            [0, 1], ("end", 0), (1, 0), ("end", 1), ("end", None)
+        ]),
+    ],
+)  # fmt: skip
+def test_the_log_of_a_test_is_that_of_a_run(given, how, expected):
+    assert in_short(log(given, **how)) == expected
+
+
+def test_a_bounded_read_takes_a_thousand_offsets_of_each_partition_in_turn():
+    """kafka-10: the order is known from offsets alone; offsets without a record count."""
+    records = [at(1, offset) for offset in (0, 999, 1000, 2500)] + [at(0, 0), at(0, 1200)]
+    taken = in_short(log({"s": records}, until="end"))
+    assert taken == [
+        [0, 1],
+        *[(0, 0), 999],
+        *[(1, 0), 998, (1, 999)],
+        *[200, (0, 1200), ("end", 0)],
+        *[(1, 1000), 999],
+        *[500, (1, 2500), ("end", 1)],
+        ("end", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "how", "said"),
+    [
+        ([at(0, 3), at(0, 3)], {}, "partition 0 has the offset 3, and one before it has 3"),
+        ([at(2)], {"partitions": [0, 1]}, "reads the partitions 0, 1, and a record is in partit"),
+        (["x"], {}, "a record of Kafka is a wallaroo.KafkaRecord, or its value as bytes, not str"),
+    ],
+)
+def test_what_no_topic_can_hold_is_refused(records, how, said):
+    with pytest.raises(WallarooParameterError, match=said):
+        log({"s": records}, **how)
+
+
+class Count:
+    def initial_accumulator(self):
+        return 0
+
+    def update(self, message, accumulator):
+        return accumulator + 1
+
+    def output(self, key, accumulator):
+        return accumulator
+
+
+@wallaroo.encoder
+def number(message):
+    return str(message)
+
+
+def windowed(**how):
+    source = wallaroo.KafkaSourceConfig(
+        "in", "h:1", whole, event_time=wallaroo.kafka_timestamp, **how
+    )
+    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Count)
+    sink = wallaroo.KafkaSinkConfig("out", "h:1", number, partitions=4)
+    return wallaroo.build_application("w", wallaroo.source("s", source).to(step).to_sink(sink))
+
+
+def of(partition, seconds):
+    return KafkaRecord(b"", timestamp=wallaroo.seconds(seconds), partition=partition)
+
+
+@pytest.mark.parametrize("isolation", ["isolated", "trusting"])
+class TestPartitionsAreSourcesOfTheirOwn:
+    """kafka-9: the watermark of a Kafka source is the least of its partitions'."""
+
+    def session(self, isolation, **how):
+        return testing.Session(windowed(**how), isolation=isolation)
+
+    def test_a_partition_holds_back_until_it_has_come_as_far(self, isolation):
+        session = self.session(isolation)
+        session.send("s", of(0, 1), of(1, 2), of(0, 11))
+        assert session.output == []
+        session.send("s", of(1, 10))
+        (fired,) = session.output
+        # It has the event time of the window's last nanosecond, and the number of what fired it.
+        assert fired == (b"2", None, 4 % 4, (), 9_999, 4)
+
+    def test_one_that_was_assigned_and_gives_nothing_holds_back(self, isolation):
+        session = self.session(isolation, idle_after=wallaroo.seconds(5))
+        session.assign("s", 0, 1)
+        session.send("s", of(0, 1), of(0, 30))
+        assert session.output == []
+        assert session.open_windows
+        session.advance(wallaroo.seconds(4))
+        session.send("s", of(0, 31))
+        assert session.output == []
+        session.advance(wallaroo.seconds(1))
+        assert [one.value for one in session.output] == [b"1"]
+
+    def test_one_that_falls_silent_runs_on_alone(self, isolation):
+        session = self.session(isolation, idle_after=wallaroo.seconds(5))
+        session.send("s", of(0, 1), of(1, 8))
+        session.advance(wallaroo.seconds(3))
+        session.send("s", of(0, 20))
+        session.advance(wallaroo.seconds(2))
+        assert [one.value for one in session.output] == [b"2"]
+
+    def test_an_added_one_joins_at_its_first_record(self, isolation):
+        session = self.session(isolation)
+        session.assign("s", 0)
+        session.assign("s", 0, 1)
+        session.send("s", of(0, 1), of(0, 11))
+        assert [one.value for one in session.output] == [b"1"]
+        session.send("s", of(1, 12), of(0, 25))
+        assert len(session.output) == 1  # partition 1 holds back now
+
+    def test_one_that_has_ended_does_not_hold_back(self, isolation):
+        def run(*records):
+            given = [Assigned("s", ((0, 0, 1), (1, 0, 1))), *records, Tick(0)]
+            return testing.run(windowed(), given, end=False, isolation=isolation)
+
+        first = Consumed("s", of(0, 1))
+        assert run(first, Consumed("s", of(0, 11))).output == []
+        assert len(run(first, Consumed("s", of(0, 11)), End("s", partition=1)).output) == 1
+        both = run(first, End("s", partition=1), End("s", partition=0))
+        assert [one.value for one in both.output] == [b"1"]
+        assert [one.value for one in run(first, End("s")).output] == [b"1"]
+
+
+@pytest.mark.parametrize("isolation", ["isolated", "trusting"])
+def test_without_event_times_partitions_do_not_matter(isolation):
+    """time-3: the watermark is the arrival time; outputs have it as their timestamp."""
+    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Count)
+    source = wallaroo.KafkaSourceConfig("in", "h:1", whole)
+    sinks = [wallaroo.KafkaSinkConfig("out", "h:1", number)]
+    application = wallaroo.build_application(
+        "w", wallaroo.source("s", source).to(step).to_sinks(sinks)
+    )
+    session = testing.Session(application, start=wallaroo.seconds(3), isolation=isolation)
+    session.assign("s", 0, 1, 2)
+    session.send("s", of(2, 99))
+    session.advance(wallaroo.seconds(7))
+    assert [(one.value, one.timestamp) for one in session.output] == [(b"1", 9_999)]
