@@ -32,7 +32,7 @@ from wallaroo.checks import (
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH
 from wallaroo.kafka_records import kafka_timestamp
-from wallaroo.times import event_time_from
+from wallaroo.times import event_time_from, kafka_time_from
 
 State = TypeVar("State", covariant=True)
 
@@ -310,7 +310,7 @@ def event_time_of(function: object, *, of_kafka: bool = False) -> EventTime:
                 "event_time=kafka_timestamp: only records of Kafka have a timestamp of their own "
                 "(kafka-8). Write a function (message) that returns nanoseconds since 1970"
             )
-        return EventTime(function, name_of(function), kafka_timestamp, of_record=True)
+        return EventTime(function, name_of(function), kafka_timestamp, kafka_time_from, 0, True)
     if inspect.isclass(function) or not callable(function) or not takes(function, 1):
         raise WallarooParameterError(
             f"event_time={name_of(function)}: expected a function (message) that returns "
@@ -403,7 +403,9 @@ def _restored(kind: type[Component], component: Any, name: str, *said: Any) -> C
     if kind is PartitionFunction:
         return PartitionFunction(component, name, getattr(instance, _key_method(instance)))
     if kind is EventTime:
-        return EventTime(component, name, component, of_record=said[0])
+        (of_record,) = said
+        judged = kafka_time_from if of_record else event_time_from
+        return EventTime(component, name, component, judged, 0, of_record)
     if kind is Generator:
         return Generator(component, name, instance.apply, instance.initial_value)
     multi = said[0]

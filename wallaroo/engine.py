@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime
 
 from wallaroo.errors import EngineNotFoundError, UnsupportedTopology
 from wallaroo.findings import Finding
+from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.records import Frame, Record, with_times_that_never_decrease
 from wallaroo.topology import Application, SinkId, Source, Step
@@ -350,9 +351,9 @@ def load_engine(name: str) -> Engine:
 def rules_beyond_steps(application: Application) -> list[tuple[str, str]]:
     """Return (rule, step) for what an application has beyond steps with and without state.
 
-    These are branches and merges, keys that stay with messages, event times, and windows.
+    These are branches and merges, keys that stay with messages, event times, windows, and Kafka.
     """
-    found: list[tuple[str, str]] = []
+    found = _places_of_kafka(application)
     for node in application.nodes:
         if isinstance(node, Step):
             operation = node.operation
@@ -372,6 +373,32 @@ def rules_beyond_steps(application: Application) -> list[tuple[str, str]]:
     if application.codec is not None:
         found.append(("key-5", application.name))
     return found
+
+
+def refuse_kafka(application: Application, engine: str) -> None:
+    """Refuse sources and sinks of Kafka (build-2), for an engine that does not run them yet.
+
+    Raises:
+        UnsupportedTopology: there is one; names the first.
+    """
+    for rule, place in _places_of_kafka(application):
+        raise UnsupportedTopology(
+            rule, place, f"{engine} does not run Kafka yet. Write: --engine reference"
+        )
+
+
+def _places_of_kafka(application: Application) -> list[tuple[str, str]]:
+    places = [
+        ("kafka-1", name)
+        for name, source in application.sources.items()
+        if isinstance(source.config, KafkaSourceConfig)
+    ]
+    places += [
+        ("kafka-13", f"{pipeline}/{index}")
+        for (pipeline, index), sink in application.sinks.items()
+        if isinstance(sink.config, KafkaSinkConfig)
+    ]
+    return places
 
 
 def refuse_beyond_steps(application: Application, engine: str) -> None:

@@ -130,6 +130,17 @@ def event_time_from(result: Any) -> int:
     return time
 
 
+def kafka_time_from(timestamp: Any) -> int:
+    """Return a Kafka record's own timestamp as an event time (kafka-8).
+
+    Raises:
+        BadTimeError: it has none, or one that is no event time.
+    """
+    if timestamp is None:
+        raise BadTimeError("the record has no timestamp")
+    return event_time_from(timestamp)
+
+
 def _duration(unit: str, count: Any, factor: int) -> int:
     call = f"wallaroo.{unit}({_described(count)})"
     if type(count) not in (int, float):

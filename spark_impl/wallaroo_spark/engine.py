@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
+from wallaroo.engine import Capabilities, Case, Handle, ServeOptions, refuse_kafka
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
@@ -30,7 +30,8 @@ class SparkEngine:
         )
 
     def check(self, application: Application) -> None:
-        """Refuse components that cannot be sent to a worker; warn of states that cannot be kept."""
+        """Refuse Kafka, and components that cannot be sent; warn of states that cannot be kept."""
+        refuse_kafka(application, "Spark")
         pickle_application(application)
         warn_of_states_in_functions(application)
 

@@ -57,7 +57,8 @@ def run(
             before all of the second. Or pairs (source, payload), in the order received. A payload
             may be a pair (nanoseconds, payload), which says when it arrives; the sources' payloads
             are then in order of time. Or records (`wallaroo.records`). Generator sources give what
-            they give by themselves.
+            they give by themselves. For a Kafka source a payload is a `wallaroo.KafkaRecord`, or
+            its value; offsets that are left out are counted.
         end: whether the sources end when their input does, so that all windows fire (time-5).
         engine: an installed engine's name.
         isolation: `isolated` keeps every rule and reports findings; `trusting` is fast.

@@ -24,7 +24,8 @@ class Result:
     """What a run did, in the form that tests need.
 
     Args:
-        outputs: for each sink, (pipeline, index), its outputs in order.
+        outputs: for each sink, (pipeline, index), its outputs in order: bytes, of a Kafka sink with
+            value, key, partition, headers and timestamp (`wallaroo.kafka_records.Produced`).
         dead_letters: the dead letters, in order.
         structures: for each state partition its entities by key, as canonical structure
             (`wallaroo.canonical`), the form in which engines are compared.
@@ -32,7 +33,7 @@ class Result:
         trace: the whole trace, as conformance compares it.
     """
 
-    outputs: dict[SinkId, list[bytes]]
+    outputs: dict[SinkId, list[Any]]
     dead_letters: list[DeadLetter]
     structures: dict[str, dict[Key, Any]]
     findings: list[Finding]
@@ -59,7 +60,7 @@ class Result:
         return list(self.trace.windows)
 
     @property
-    def output(self) -> list[bytes]:
+    def output(self) -> list[Any]:
         """The outputs of the application's only sink.
 
         Raises:

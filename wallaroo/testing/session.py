@@ -184,12 +184,12 @@ class Session:
         return self._result
 
     @property
-    def outputs(self) -> dict[SinkId, list[bytes]]:
+    def outputs(self) -> dict[SinkId, list[Any]]:
         """The outputs of each sink so far."""
         return self.result.outputs
 
     @property
-    def output(self) -> list[bytes]:
+    def output(self) -> list[Any]:
         """The outputs of the application's only sink so far.
 
         Raises:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.engine import _Stepper
+from wallaroo_reference.isolated.interpreter import Interpreter
 
 import wallaroo
 from wallaroo import KafkaOutput, KafkaRecord, testing
@@ -12,9 +15,6 @@ from wallaroo.engine import Case, load_engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.kafka_records import Produced
 from wallaroo.records import Assigned, Consumed, End, Frame, Tick, Unused
-from wallaroo_reference.compiled.machine import Compiled
-from wallaroo_reference.engine import _Stepper
-from wallaroo_reference.isolated.interpreter import Interpreter
 
 SECOND = 10**9
 
@@ -163,3 +163,188 @@ def test_a_machine_goes_on_from_the_times_of_another(run, cut, other_way):
     for sink, outputs in before._machine.outputs.items():
         assert after.outputs[sink] == outputs[len(outputs) - len(after.outputs[sink]) :]
     assert after.moment() == before._machine.moment()
+
+
+# -- decoders (kafka-7, kafka-8) -------------------------------------------------------------------
+
+
+def bounded(decoder, encoder, **how):
+    source = wallaroo.KafkaSourceConfig("in", "h:1", decoder, **how.pop("source", {}))
+    sink = wallaroo.KafkaSinkConfig("out", "h:1", encoder, **how)
+    return wallaroo.build_application("b", wallaroo.source("s", source).to_sink(sink))
+
+
+@wallaroo.kafka_decoder
+def fields(record):
+    return record
+
+
+@wallaroo.encoder
+def value_and_key(record):
+    return record.value, record.key
+
+
+@wallaroo.encoder
+def itself(message):
+    return message
+
+
+def both(application, records):
+    """What both machines make of records; they agree."""
+    results = [
+        testing.run(application, {"s": records}, isolation=mode)
+        for mode in ("isolated", "trusting")
+    ]
+    traces = [result.trace.comparable() for result in results]
+    assert traces[0] == traces[1]
+    assert [letter.error for letter in results[0].dead_letters] == [
+        letter.error for letter in results[1].dead_letters
+    ]
+    return results[0]
+
+
+TOMBSTONE = KafkaRecord(None, b"k")
+
+
+def test_a_tombstone_goes_to_the_decoder_of_records_only():
+    """kafka-7."""
+    result = both(bounded(fields, value_and_key), [TOMBSTONE])
+    assert [(one.value, one.key) for one in result.output] == [(None, b"k")]
+    for how in ({}, {"source": {"event_time": wallaroo.kafka_timestamp}}):
+        assert both(bounded(Values, itself, **how), [TOMBSTONE]).output == []
+
+
+def test_a_dead_letter_has_the_value_as_its_payload():
+    records = [KafkaRecord(b"v", b"bad"), KafkaRecord(None, b"bad")]
+    letters = both(bounded(whole, as_text), records).dead_letters
+    assert [(letter.lineage, letter.reason, letter.payload) for letter in letters] == [
+        ((1,), "decode", b"v"),
+        ((2,), "decode", None),
+    ]
+
+
+def test_a_record_without_a_timestamp_is_a_bad_time():
+    """kafka-8; the timestamp of an output is the event time in milliseconds (kafka-13)."""
+    records = [KafkaRecord(b"a"), KafkaRecord(b"b", timestamp=1_999_999)]
+    how = {"source": {"event_time": wallaroo.kafka_timestamp}}
+    result = both(bounded(Values, itself, **how), records)
+    assert [(one.value, one.timestamp) for one in result.output] == [(b"b", 1)]
+    (letter,) = result.dead_letters
+    assert (letter.lineage, letter.reason, letter.payload) == ((1,), "bad-time", b"a")
+    assert "the record has no timestamp" in letter.error
+
+
+# -- what an encoder returns (kafka-13) ------------------------------------------------------------
+
+
+def sent(result, **how):
+    """What is sent for an encoder's result, or the error of the dead letter."""
+
+    @wallaroo.encoder
+    def encode(_):
+        return result
+
+    done = both(bounded(Values, encode, **how), [b""])
+    (letter,) = done.dead_letters or [None]
+    if letter is not None:
+        assert (letter.reason, letter.sink, done.output) == ("encode", 0, [])
+        return letter.error
+    (output,) = done.output or [None]
+    return output
+
+
+class Pair(tuple):
+    """A subclass whose own iteration is not asked for."""
+
+    def __iter__(self):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (None, None),
+        (b"v", (b"v", None, 1, ())),  # the record's number, behind that of the assignment
+        ("v\xe9", ("v\xe9".encode(), None, 1, ())),
+        ((b"v", "21"), (b"v", b"21", 1_173_551_340 % 3, ())),
+        ((b"v", None), (b"v", None, 1, ())),
+        ((None, "k", 2), (None, b"k", 2, ())),
+        (Pair(("v", b"k", None)), (b"v", b"k", 2, ())),
+        (KafkaOutput(None), (None, None, 1, ())),
+        (
+            KafkaOutput("v", "k", 0, [("h", "x"), ("h", None)]),
+            (b"v", b"k", 0, (("h", b"x"), ("h", None))),
+        ),
+        (KafkaOutput("v", headers={"h": b"x"}), (b"v", None, 1, (("h", b"x"),))),
+        ((b"v", b""), (b"v", b"", 275_646_681 % 3, ())),
+    ],
+)
+def test_what_is_sent(result, expected):
+    output = sent(result, partitions=3)
+    assert output == (None if expected is None else Produced(*expected, timestamp=0, number=1))
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (5, "not a int"),
+        ((b"v",), "not a tuple of 1"),
+        ((1, 2, 3, 4), "not a tuple of 4"),
+        ((b"v", 5), "and a key is bytes, str or None, not a int"),
+        ((bytearray(b"v"), b"k"), "and a value is bytes, str or None, not a bytearray"),
+        ("\ud800", "UTF-8 refuses"),
+        ((b"v", b"k", 3), "there is no partition 3: the topic has 3, counted from 0"),
+        ((b"v", b"k", -1), "there is no partition -1"),
+        ((b"v", b"k", True), "the number of a partition is an int, not a bool"),
+        (KafkaOutput(b"v", headers="h"), "headers are pairs (name, value)"),
+        (KafkaOutput(b"v", headers=5), "headers are pairs (name, value)"),
+        (KafkaOutput(b"v", headers=[("h",)]), "headers are pairs (name, value)"),
+        (KafkaOutput(b"v", headers=[(b"h", b"x")]), "headers are pairs (name, value)"),
+        (KafkaOutput(b"v", headers=[("h", 5)]), "and a header is bytes, str or None"),
+        ((b"12345", b"12345", None), "an output of 10 bytes is above the sink's limit of 9"),
+    ],
+)
+def test_what_cannot_be_sent_is_a_dead_letter(result, said):
+    assert said in sent(result, partitions=3, max_message_size=9)
+
+
+def test_where_the_number_of_partitions_is_not_there_yet_none_is_chosen():
+    assert sent((b"v", b"k")).partition is None
+    assert sent((b"v", b"k", 2**31 - 1)).partition == 2**31 - 1
+    assert "there is none below 0 or above" in sent((b"v", b"k", 2**31))
+
+
+def test_outputs_stand_in_order_of_lineage():
+    """kafka-14: also those of several messages that one record gives."""
+
+    @wallaroo.computation_multi(name="twice")
+    def twice(value):
+        return [value + b"1", value + b"2"]
+
+    source = wallaroo.KafkaSourceConfig("in", "h:1", Values)
+    sink = wallaroo.KafkaSinkConfig("out", "h:1", itself, partitions=2)
+    application = wallaroo.build_application(
+        "b", wallaroo.source("s", source).to(twice).to_sink(sink)
+    )
+    result = both(application, [b"a", KafkaRecord(b"b", partition=1)])
+    assert [(one.value, one.number, one.partition) for one in result.output] == [
+        *[(b"a1", 1, 1), (b"a2", 1, 1)],
+        *[(b"b1", 2, 0), (b"b2", 2, 0)],
+    ]
+    assert type(result.trace).from_json(result.trace.to_json()) == result.trace
+
+
+@pytest.mark.parametrize("side", ["source", "sink"])
+def test_spark_refuses_kafka_in_one_line(side):
+    pytest.importorskip("pyspark")
+    tcp = wallaroo.decoder(header_length=4, length_fmt=">I")(lambda payload: payload)
+    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, tcp)
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", 1, itself)
+    if side == "source":
+        source = wallaroo.KafkaSourceConfig("in", "h:1", Values)
+    else:
+        sink = wallaroo.KafkaSinkConfig("out", "h:1", itself)
+    application = wallaroo.build_application("b", wallaroo.source("s", source).to_sink(sink))
+    rule = {"source": "kafka-1", "sink": "kafka-13"}[side]
+    with pytest.raises(UnsupportedTopology, match=f"{rule}, at 's.*Write: --engine reference"):
+        load_engine("spark").check(application)
