@@ -114,6 +114,18 @@ def decode_payload():
     return decode
 
 
+@pytest.fixture(scope="session")
+def kafka():
+    """One broker for all tests that do it no harm; those are of the group ``Kafka``."""
+    from kafka_broker import NoBrokerError, broker
+
+    try:
+        with broker() as made:
+            yield made
+    except NoBrokerError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """(path, words): a command after these words has one MiB of disk at that path, and only it."""

@@ -5,6 +5,7 @@ Plain data and arithmetic: nothing here needs a broker or a client.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -95,6 +96,70 @@ class Produced(NamedTuple):
 
 Output: TypeAlias = bytes | Produced
 """What a sink gets: of a TCP sink bytes, of a Kafka sink what is sent."""
+
+
+class KafkaRun(NamedTuple):
+    """What stands between two offsets of a partition, as a client has read it (kafka-1).
+
+    Args:
+        partition: its number.
+        first: the first offset.
+        last: the last offset.
+        messages: what is there, in order, as `confluent_kafka.Message`s; offsets that hold nothing
+            have none.
+    """
+
+    partition: int
+    first: int
+    last: int
+    messages: list[Any]
+
+    def pieces(self, topic: str, whole: bool) -> list[list[Any] | int]:
+        """Return what the run holds, and the counts of numbers between that are not used.
+
+        Args:
+            topic: the topic's name.
+            whole: as `KafkaRecord`s; else the values alone.
+        """
+        messages, first = self.messages, self.first
+        if len(messages) == self.last - first + 1:
+            return [_contents(messages, topic, whole)]
+        pieces: list[list[Any] | int] = []
+        begin, position = 0, first
+        for index, message in enumerate(messages):
+            offset = message.offset()
+            if offset != position:
+                if index > begin:
+                    pieces.append(_contents(messages[begin:index], topic, whole))
+                pieces.append(offset - position)
+                begin = index
+            position = offset + 1
+        if len(messages) > begin:
+            pieces.append(_contents(messages[begin:], topic, whole))
+        if position <= self.last:
+            pieces.append(self.last + 1 - position)
+        return pieces
+
+
+def _contents(messages: Sequence[Any], topic: str, whole: bool) -> list[Any]:
+    if not whole:
+        return [message.value() for message in messages]
+    return [
+        KafkaRecord(
+            message.value(),
+            message.key(),
+            tuple(message.headers() or ()),
+            _nanoseconds(*message.timestamp()),
+            topic,
+            message.partition(),
+            message.offset(),
+        )
+        for message in messages
+    ]
+
+
+def _nanoseconds(kind: int, milliseconds: int) -> int | None:
+    return milliseconds * 1_000_000 if kind else None  # kind 0: it has none
 
 
 def kafka_timestamp(record: Any) -> Any:

@@ -84,11 +84,13 @@ class Assigned:
         partitions: for each its number, its first offset, and the offset at which it ends;
             `None`: it does not end (kafka-10).
         at: arrival time, in nanoseconds since 1970.
+        topic: the id of the topic (kafka-5).
     """
 
     source: str
     partitions: tuple[tuple[int, int, int | None], ...]
     at: int = 0
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)

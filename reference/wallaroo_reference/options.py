@@ -23,6 +23,8 @@ class CheckpointOptions:
         record: directory in which the whole input log is kept; `None`: it is not.
         accepted: what is accepted of a checkpoint that another version of the application wrote.
         skip: numbers of records that a restart leaves out.
+        accept_gaps: go on where brokers have deleted records that were not read (kafka-5).
+        transaction: seconds that a transaction of a Kafka sink stays open (kafka-15).
     """
 
     directory: Path | None = None
@@ -31,6 +33,8 @@ class CheckpointOptions:
     record: Path | None = None
     accepted: Accepted = NOTHING_ACCEPTED
     skip: Sequence[int] = ()
+    accept_gaps: bool = False
+    transaction: float = 0.1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=CheckpointOptions.interval,
         metavar="SECONDS",
         help="how often state is stored (1)",
+    )
+    parser.add_argument(
+        "--transaction",
+        type=duration,
+        default=CheckpointOptions.transaction,
+        metavar="SECONDS",
+        help="how long a transaction of a Kafka sink stays open: readers of committed records get "
+        "outputs so much later (0.1)",
+    )
+    parser.add_argument(
+        "--accept-gaps",
+        action="store_true",
+        help="go on where brokers have deleted records of a Kafka source that were not read yet",
     )
     add_input_log(parser, CheckpointOptions.log_bytes)
 
@@ -55,4 +72,6 @@ def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
         record=given.get("record"),
         accepted=Accepted.given(given),
         skip=given.get("skip_record", ()),
+        accept_gaps=given.get("accept_gaps", False),
+        transaction=given.get("transaction", CheckpointOptions.transaction),
     )

@@ -140,6 +140,10 @@ class Broker:
         admin.create_topics([new])[name].result(30)
         return name
 
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has; 0: it is not there, or not yet."""
+        return len(self.admin().list_topics(topic, 30).topics[topic].partitions)
+
     def send(self, topic: str, *records: Mapping[str, Any], **options: object) -> None:
         """Send records: the arguments of `confluent_kafka.Producer.produce`, `value` and so on."""
         producer = Producer(

@@ -46,6 +46,9 @@ class Received(Receiver):
     def receive_records(self, records):
         raise AssertionError(records)
 
+    def receive_run(self, source, run, at):
+        raise AssertionError(run)
+
     def when_sequenced(self, close):
         self._sequenced(close)
 

@@ -23,6 +23,7 @@ from wallaroo.loading import ADDRESS_OPTIONS, LoadedModule, load_module, set_up
 from wallaroo.topology import Application
 
 _OPTION = re.compile(r"--?[^\W\d][\w-]*")
+_OF_KAFKA = re.compile(r"--\w*kafka_(source|sink)_")  # what kafka_parse_… and CLI parsers read
 _READ_BY_US = frozenset([option for options in ADDRESS_OPTIONS for option in options])
 _OURS = Path(wallaroo.__file__ or "").parent
 
@@ -51,7 +52,11 @@ def load_named_application(
     unread = list(options.unread_arguments)
     if read is None:
         read = options.app_arguments[: len(options.app_arguments) - len(unread)]
-    unknown = [word for word in read if _OPTION.match(word) and not _is_one_of(word, _READ_BY_US)]
+    unknown = [
+        word
+        for word in read
+        if _OPTION.match(word) and not _is_one_of(word, _READ_BY_US) and not _OF_KAFKA.match(word)
+    ]
     options_here = [*options.own_options, *further, *_READ_BY_US]
     try:
         loaded = load_module(options.app)

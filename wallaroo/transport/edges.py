@@ -18,10 +18,12 @@ from wallaroo.config import TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Progress, ServeOptions, Summary
 from wallaroo.errors import UnsupportedTopology, WallarooParameterError
 from wallaroo.findings import Finding
+from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import Generators, LoggedSource
 from wallaroo.transport.interfaces import OutputSink, Receiver, Source
+from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.listener import Address, Listener, listening_sources
 from wallaroo.transport.sink import TCPSink
 from wallaroo.transport.streams import LineReader, StreamSink
@@ -38,6 +40,7 @@ class Edges:
         receiver: the engine's part.
         addresses: see `Listener`.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
+        kafka: the application's sources and sinks of Kafka, prepared; `None`: it has none.
 
     Attributes:
         sinks: by id.
@@ -58,8 +61,10 @@ class Edges:
         receiver: Receiver,
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
+        kafka: KafkaEdges | None = None,
     ) -> None:
         self._options = options
+        self._kafka = kafka
         self._loop = loop
         self._receiver = receiver
         self._paused_by: set[str] = set()
@@ -83,6 +88,8 @@ class Edges:
             self.dead_letters.close()
             raise
         self._sources: list[Source] = [*readers, self._listener, self._generators]
+        if kafka is not None:
+            self._sources += kafka.sources.values()
         self._began = time.monotonic()
         if options.metrics is not None:
             options.metrics.before_tick(self._report)
@@ -262,6 +269,11 @@ class Edges:
 
     def _make_sink(self, id_: SinkId, sink: Sink, turn: threading.Lock) -> OutputSink:
         if self._options.stdout is not None:
+            if isinstance(sink.config, KafkaSinkConfig):
+                raise WallarooParameterError(
+                    f"stdout cannot stand in for sink {id_[0]}/{id_[1]}, which writes to a topic: "
+                    "its outputs have keys and partitions. In a test, wallaroo.testing shows them"
+                )
             return StreamSink(
                 self._options.stdout,
                 turn=turn,
@@ -269,6 +281,8 @@ class Edges:
                 on_broken=self._receiver.outputs_broken,
             )
         config = sink.config
+        if isinstance(config, KafkaSinkConfig) and self._kafka is not None:
+            return self._kafka.sinks[id_]
         if not isinstance(config, TCPSinkConfig):
             kind = type(config).__name__
             raise UnsupportedTopology("build-2", f"{id_[0]}/{id_[1]}", f"no sink for a {kind}")

@@ -67,6 +67,7 @@ from wallaroo.transport.log_format import (
     Run,
     encode_block,
     in_groups,
+    offsets_group,
 )
 from wallaroo.transport.private import sync_directory
 
@@ -219,6 +220,22 @@ class InputLog:
             ValueError: an arrival time is 2⁶³ or more.
         """
         return self._append(in_groups(records))
+
+    def append_offsets(self, source: str, partition: int, first: int, last: int, at: int) -> int:
+        """Write a run of offsets, whose records stay in their topic; return `next_sequence`.
+
+        Args:
+            source: the source's name.
+            partition: of its topic.
+            first: the first offset.
+            last: the last one; each takes a number, whether it holds a record or not (kafka-1).
+            at: as for `append`.
+
+        Raises:
+            InputLogError: it cannot be written; it was not taken.
+            ValueError: `at` is 2⁶³ or more.
+        """
+        return self._append([offsets_group(source, partition, first, last, at)])
 
     def _append(self, groups: list[Group]) -> int:
         with self._lock:

@@ -18,9 +18,10 @@ otherwise, methods are called in the thread of the edges' event loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from wallaroo.records import End, Value
+from wallaroo.kafka_records import KafkaRun
+from wallaroo.records import Assigned, End, Value
 
 
 class Source(Protocol):
@@ -52,8 +53,17 @@ class Receiver(Protocol):
     def receive(self, source: str, payloads: list[bytes]) -> None:
         """Process the frames of a source that have just arrived, in order; it must not raise."""
 
-    def receive_records(self, records: list[Value | End]) -> None:
-        """Process the values of a generator source that have just been made, and its end."""
+    def receive_records(self, records: Sequence[Value | Assigned | End]) -> None:
+        """Process values of a generator, partitions of a Kafka source, and ends of both."""
+
+    def receive_run(self, source: str, run: KafkaRun, at: int | None) -> None:
+        """Process what a Kafka source has read of one partition.
+
+        Args:
+            source: the source's name.
+            run: the run (kafka-1).
+            at: its arrival time, in nanoseconds since 1970; `None`: now.
+        """
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """Have `close` called, in the loop's thread, once all that was received is sequenced.
@@ -97,8 +107,12 @@ class OutputSink(Protocol):
     def start(self) -> None:
         """Begin, in the running loop."""
 
-    def write(self, outputs: Sequence[bytes]) -> None:
-        """Deliver outputs, now or later; the caller may reuse the list."""
+    def write(self, outputs: Sequence[Any]) -> None:
+        """Deliver outputs, now or later; the caller may reuse the list.
+
+        Args:
+            outputs: bytes; of a Kafka sink `wallaroo.kafka_records.Produced`.
+        """
 
     def look(self) -> None:
         """Find out now what has been delivered."""

@@ -27,6 +27,7 @@ from typing import IO, Any, TypeAlias
 from wallaroo.config import GenSourceConfig, TCPSourceConfig, format_address
 from wallaroo.engine import MAX_CONNECTIONS
 from wallaroo.errors import UnsupportedTopology, WallarooError
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.overriding import override
 from wallaroo.text import escaped, reason
 from wallaroo.topology import Source as SourceNode
@@ -54,14 +55,14 @@ class ListenError(WallarooError):
 
 
 def listening_sources(sources: Mapping[str, SourceNode]) -> dict[str, TCPSourceConfig]:
-    """Return the configurations of the sources that listen: all but generators.
+    """Return the configurations of the sources that listen: not of generators and of Kafka.
 
     Raises:
         UnsupportedTopology: a source is of another kind.
     """
     configs: dict[str, TCPSourceConfig] = {}
     for name, source in sources.items():
-        if isinstance(source.config, GenSourceConfig):
+        if isinstance(source.config, (GenSourceConfig, KafkaSourceConfig)):
             continue
         if not isinstance(source.config, TCPSourceConfig):
             kind = type(source.config).__name__

@@ -16,8 +16,17 @@ A block holds records of one kind, one source and one arrival time, which one ap
 The payload of a frame is the frame; that of a value is its bytes, which the caller makes and reads.
 A tick has an empty one, and no source. The payload of an end::
 
-    u8 flags: 1 a generator raised, 2 what it raised ends the run
-    u16 length of the exception's class name · the name · its text, both UTF-8
+    u8 flags: 1 a generator raised, 2 what it raised ends the run, 4 only a partition ends
+    u16 length of the exception's class name · u32 partition · the name · its text, both UTF-8
+
+A run of offsets of Kafka (kafka-1) is a block with as many empty payloads as it has numbers; where
+records are kept whole, there are blocks of whole records and of unused numbers in its place. The
+payload of the first offset of a run, of a whole record, and of an assignment::
+
+    u32 partition · u64 offset
+    u32 partition · u64 offset · i64 timestamp · u32 number of headers
+        · topic, value, key, name and value of each header: u32 length, or 2³²-1 for none · bytes
+    JSON: [id of the topic, [[partition, first offset, end or null], …]]
 
 All numbers are big-endian; times are nanoseconds since 1970. A block is read whole or not at all,
 so bytes left by a crash in the middle of a write are never taken for a record.
@@ -25,6 +34,7 @@ so bytes left by a crash in the middle of a write are never taken for a record.
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import struct
@@ -35,7 +45,8 @@ from enum import IntEnum
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeAlias
 
-from wallaroo.records import End, Frame, Record, Tick, Value
+from wallaroo.kafka_records import KafkaRecord
+from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
 from wallaroo.transport.stamps import STAMP_BYTES, UNSTAMPED, Stamp, from_bytes
 
 _MAGIC = b"wallaroo input log 1\n"
@@ -44,8 +55,12 @@ _FILE_HEAD = struct.Struct(f">QQ{STAMP_BYTES}s8s")
 _OUTER = struct.Struct(">II")
 _HEAD = struct.Struct(">QIHBQ")
 _HEAD_BYTES = _OUTER.size + _HEAD.size
-_END = struct.Struct(">BH")
-_RAISED, _ENDS_RUN = 1, 2
+_END = struct.Struct(">BHI")
+_RAISED, _ENDS_RUN, _PARTITION = 1, 2, 4
+_OFFSET = struct.Struct(">IQ")
+_CONSUMED = struct.Struct(">IQqI")
+_LENGTH = struct.Struct(">I")
+_NOTHING = b"\xff\xff\xff\xff"
 _LONGEST_NAME = 1_000  # characters of an exception's class name that are kept
 _LONGEST_ERROR = 4_000  # of its text; `describe_error` keeps fewer
 
@@ -66,6 +81,10 @@ class Kind(IntEnum):
     VALUE = 1
     TICK = 2
     END = 3
+    CONSUMED = 4
+    ASSIGNED = 5
+    UNUSED = 6
+    OFFSETS = 7
 
 
 _KINDS = tuple(Kind)
@@ -104,7 +123,8 @@ class Run(NamedTuple):
     Args:
         source: the source's name; empty for a tick.
         first: sequence of the first.
-        payloads: of a frame its payload, of a value its bytes.
+        payloads: of a frame its payload, of a value its bytes; of offsets one for each, empty but
+            for the first.
         kind: what they are.
         at: arrival time, in nanoseconds since 1970.
     """
@@ -124,6 +144,12 @@ class Run(NamedTuple):
     def as_ticks(self) -> Run:
         """Ticks in the place of these records."""
         return Run("", self.first, [b""] * len(self.payloads), Kind.TICK, self.at)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Partition and offset of the first number of a run of offsets."""
+        partition, offset = _OFFSET.unpack(self.payloads[0])
+        return partition, offset
 
 
 # -- the header ------------------------------------------------------------------------------------
@@ -189,6 +215,9 @@ def decode_block(head: Head, body: bytes, start: int, stop: int) -> Run:
     places = list(accumulate(lengths, initial=position + 4 * head.records))
     low, high = max(start - head.first, 0), min(stop - head.first, head.records)
     payloads = [body[begin:end] for begin, end in pairwise(places[low : high + 1])]
+    if low and head.kind == Kind.OFFSETS and payloads:
+        partition, offset = _OFFSET.unpack_from(body, places[0])
+        payloads[0] = _OFFSET.pack(partition, offset + low)
     return Run(source, head.first + low, payloads, _KINDS[head.kind], head.at)
 
 
@@ -281,10 +310,11 @@ def in_groups(records: Iterable[Record]) -> list[Group]:
     payloads: list[bytes] = []
     for record in records:
         kind, source, payload = _parts(record)
+        numbers = record.numbers if isinstance(record, Unused) else 1
         if last != (last := (kind, source, record.at)):
             payloads = []
             groups.append((*last, payloads))
-        payloads.append(payload)
+        payloads += [payload] * numbers
     return groups
 
 
@@ -312,8 +342,18 @@ def _parts(record: Record) -> tuple[Kind, str, bytes]:
             return Kind.TICK, "", b""
         case End(source):
             return Kind.END, source, _encoded(record)
-        case _:
-            raise TypeError(f"the input log does not take a {type(record).__name__} yet")
+        case Consumed(source, of_topic):
+            return Kind.CONSUMED, source, _whole(of_topic)
+        case Assigned(source, partitions):
+            return Kind.ASSIGNED, source, json.dumps([record.topic, partitions]).encode()
+        case Unused(source):
+            return Kind.UNUSED, source, b""
+
+
+def offsets_group(source: str, partition: int, first: int, last: int, at: int) -> Group:
+    """Return a run of offsets, the records of which stay where they are (kafka-1)."""
+    payloads = [_OFFSET.pack(partition, first), *[b""] * (last - first)]
+    return Kind.OFFSETS, source, at, payloads
 
 
 def _encoded(end: End) -> bytes:
@@ -321,14 +361,67 @@ def _encoded(end: End) -> bytes:
     # A text may hold what UTF-8 does not: lone surrogates, of a file name that is not decodable.
     name = (end.error_type or "").encode("utf-8", "surrogatepass")
     flags = (end.error_type is not None) * _RAISED + end.ends_run * _ENDS_RUN
-    return _END.pack(flags, len(name)) + name + end.error.encode("utf-8", "surrogatepass")
+    flags += (end.partition is not None) * _PARTITION
+    return (
+        _END.pack(flags, len(name), end.partition or 0)
+        + name
+        + end.error.encode("utf-8", "surrogatepass")
+    )
 
 
 def _end(source: str, payload: bytes, at: int) -> End:
-    flags, length = _END.unpack_from(payload)
+    flags, length, number = _END.unpack_from(payload)
     name = payload[_END.size : _END.size + length].decode("utf-8", "surrogatepass")
     error = payload[_END.size + length :].decode("utf-8", "surrogatepass")
-    return End(source, at, name if flags & _RAISED else None, error, bool(flags & _ENDS_RUN))
+    partition = number if flags & _PARTITION else None
+    raised = name if flags & _RAISED else None
+    return End(source, at, raised, error, bool(flags & _ENDS_RUN), partition)
+
+
+def _whole(record: KafkaRecord) -> bytes:
+    time = -1 if record.timestamp is None else record.timestamp
+    head = _CONSUMED.pack(record.partition, record.offset, time, len(record.headers))
+    parts = [record.topic.encode(), record.value, record.key]
+    for name, value in record.headers:
+        parts += [name.encode(), value]
+    return head + b"".join(
+        [_NOTHING if part is None else _LENGTH.pack(len(part)) + part for part in parts]
+    )
+
+
+def _consumed(source: str, payload: bytes, at: int) -> Consumed:
+    partition, offset, time, headers = _CONSUMED.unpack_from(payload)
+    parts: list[bytes | None] = []
+    position = _CONSUMED.size
+    for _ in range(3 + 2 * headers):
+        begin = position + _LENGTH.size
+        if payload[position:begin] == _NOTHING:
+            position = begin
+            parts.append(None)
+        else:
+            position = begin + _LENGTH.unpack_from(payload, position)[0]
+            parts.append(payload[begin:position])
+    topic, value, key, *rest = parts
+    names = [(name or b"").decode() for name in rest[::2]]
+    record = KafkaRecord(
+        value,
+        key,
+        tuple(zip(names, rest[1::2], strict=True)),
+        None if time < 0 else time,
+        (topic or b"").decode(),
+        partition,
+        offset,
+    )
+    return Consumed(source, record, at)
+
+
+def _assigned(source: str, payload: bytes, at: int) -> Assigned:
+    topic, partitions = json.loads(payload)
+    return Assigned(source, tuple([tuple(place) for place in partitions]), at, topic)
+
+
+def _no_record(source: str, _payload: bytes, _at: int) -> Record:
+    raise TypeError(f"the records of {source} stand in its topic, and not in the log")
 
 
 _MAKE: dict[Kind, Callable[[str, bytes, int], Record]] = {
@@ -336,4 +429,8 @@ _MAKE: dict[Kind, Callable[[str, bytes, int], Record]] = {
     Kind.VALUE: Value,
     Kind.TICK: lambda _source, _payload, at: Tick(at),
     Kind.END: _end,
+    Kind.CONSUMED: _consumed,
+    Kind.ASSIGNED: _assigned,
+    Kind.UNUSED: lambda source, _payload, at: Unused(source, 1, at),
+    Kind.OFFSETS: _no_record,
 }

@@ -6,11 +6,12 @@ import base64
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.kafka.source import Position
 from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment, SourceMoment
 
@@ -52,6 +53,8 @@ class Head:
             its end, which is in the moment.
         first_blob: number of the first blob that counts.
         next_blob: number after the last.
+        positions: of each Kafka source that has begun, behind the records before the position.
+        topics: number of partitions of each Kafka sink's topic, as of the first start (kafka-13).
     """
 
     at: int
@@ -61,6 +64,8 @@ class Head:
     generators: Mapping[str, LoggedSource]
     first_blob: int
     next_blob: int
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    topics: Mapping[SinkId, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the head as text."""
@@ -72,10 +77,7 @@ class Head:
                 "sequence": moment.sequence,
                 "now": moment.now,
                 "first": moment.first,
-                "sources": {
-                    name: [one.greatest, one.last_frame, one.ended]
-                    for name, one in moment.sources.items()
-                },
+                "sources": {name: _times(one) for name, one in moment.sources.items()},
                 "watermarks": [_finite(one) for one in moment.watermarks],
                 "cells": [[one.kind, one.name, one.count, one.shape] for one in self.cells],
                 "sinks": [[*sink, count] for sink, count in self.sinks.items()],
@@ -83,6 +85,11 @@ class Head:
                     name: [base64.b64encode(one.last).decode(), one.behind]
                     for name, one in self.generators.items()
                 },
+                "positions": {
+                    name: [one.topic, one.at, _pairs(one.offsets), _pairs(one.ends)]
+                    for name, one in self.positions.items()
+                },
+                "topics": [[*sink, count] for sink, count in self.topics.items()],
                 "blobs": [self.first_blob, self.next_blob],
             }
         )
@@ -137,6 +144,11 @@ def head_from(text: str) -> Head:
                 name: LoggedSource(last=base64.b64decode(last), behind=_number(behind))
                 for name, (last, behind) in form["generators"].items()
             },
+            positions={name: _position(*one) for name, one in form["positions"].items()},
+            topics={
+                (_text(pipeline), _number(index)): _number(count)
+                for pipeline, index, count in form["topics"]
+            },
             first_blob=_number(first_blob),
             next_blob=_number(next_blob),
         )
@@ -174,10 +186,29 @@ def _text(said: Any) -> str:
     return said
 
 
-def _source(greatest: Any, last_frame: Any, ended: Any) -> SourceMoment:
+def _times(source: SourceMoment) -> list[Any]:
+    partitions = [[number, _times(one)] for number, one in source.partitions.items()]
+    return [source.greatest, source.last_frame, source.ended, partitions]
+
+
+def _source(greatest: Any, last_frame: Any, ended: Any, partitions: Any) -> SourceMoment:
     if type(ended) is not bool:
         raise TypeError(f"{ended!r:.40} is not true or false")
-    return SourceMoment(_number_or_none(greatest), _number_or_none(last_frame), ended)
+    parts = {_number(number): _source(*one) for number, one in partitions}
+    return SourceMoment(_number_or_none(greatest), _number_or_none(last_frame), ended, parts)
+
+
+def _pairs(offsets: Mapping[int, int] | None) -> list[list[int]] | None:
+    return None if offsets is None else [[*pair] for pair in offsets.items()]
+
+
+def _offsets(said: Any) -> dict[int, int]:
+    return {_number(partition): _number(offset) for partition, offset in said}
+
+
+def _position(topic: Any, at: Any, offsets: Any, ends: Any) -> Position:
+    ends = None if ends is None else _offsets(ends)
+    return Position(_text(topic), _offsets(offsets), _number(at), ends)
 
 
 def _cells(kind: Any, name: Any, count: Any, shape: Any) -> CellsHead:

@@ -13,12 +13,13 @@ import pickle
 import sqlite3
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
-from wallaroo.records import Single, Value
+from wallaroo.records import Assigned, Consumed, Single, Value
 from wallaroo.topology import Application
 from wallaroo.transport.changed_topology import (
     NOTHING_ACCEPTED,
@@ -36,6 +37,8 @@ from wallaroo.transport.checkpoint import (
 )
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.kafka.edges import KafkaEdges, Kept
+from wallaroo.transport.kafka.source import Positions
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
@@ -52,8 +55,25 @@ ENGINE = "reference"
 _BATCH = 1 << 20  # payload bytes of the log that are read at once
 _RECORDS = 4096  # and records
 
-Entry: TypeAlias = "tuple[str, Sequence[bytes], int] | Single"
-"""Frames of one source and arrival time, or another record."""
+
+@dataclass(frozen=True)
+class FromTopic:
+    """A run that a Kafka source has read.
+
+    Args:
+        source: the source's name.
+        run: the run.
+        at: its arrival time, in nanoseconds since 1970.
+    """
+
+    source: str
+    run: KafkaRun
+    at: int
+
+
+Entry: TypeAlias = "tuple[str, Sequence[Any], int, int | None] | Single | FromTopic"
+"""Frames of one source and arrival time, or of a Kafka source what one partition has; another
+record; or a run that is still to be taken apart."""
 
 
 class OnDisk(Protocol):
@@ -61,9 +81,11 @@ class OnDisk(Protocol):
 
     Attributes:
         log: the input log.
+        whole: what Kafka sources read is kept whole, not only named (kafka-2).
     """
 
     log: InputLog
+    whole: bool
 
     def sync(self) -> int:
         """Sync the log, and return its `durable_sequence`.
@@ -72,8 +94,12 @@ class OnDisk(Protocol):
             InputLogError: the system could not.
         """
 
-    def later(self) -> Iterator[Entry]:
+    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
         """Yield the records of the log whose effect is not in the stored state, in order.
+
+        Args:
+            kafka: reads again what the log only names, and is told of it (kafka-1); `None`: the
+                application has no source of Kafka.
 
         Raises:
             WallarooError: they cannot be read.
@@ -85,6 +111,9 @@ class OnDisk(Protocol):
         Raises:
             CheckpointError: a value cannot be read back.
         """
+
+    def kafka(self) -> Kept:
+        """Return what is kept of Kafka, before these records."""
 
     def close(self) -> None:
         """Close everything, and give up the lock."""
@@ -128,6 +157,7 @@ class Recovery(OnDisk):
     ) -> None:
         self._application = application
         self.skip: Collection[int] = ()
+        self.whole = record is not None
         with contextlib.ExitStack() as up:
             try:
                 self._directory = CheckpointDirectory(directory, ENGINE, draw)
@@ -273,14 +303,31 @@ class Recovery(OnDisk):
         )
 
     @override
-    def later(self) -> Iterator[Entry]:
+    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
         position, end = self.position, self.log.next_sequence
         while position < end:
             stop = self.log.end_within(position, max_bytes=_BATCH, max_records=_RECORDS)
             stop = min(stop, end)
             for run in skipped(self.log.runs(position, stop), self.skip):
-                yield from _entries(run)
+                yield from self._of_topic(run, kafka) if kafka else _entries(run)
             position = stop
+
+    @override
+    def kafka(self) -> Kept:
+        head, born = self.head, self._directory.born.checkpoint
+        positions = Positions({} if head is None else head.positions)
+        end = self.log.next_sequence
+        for sequence in range(self.position, end):  # where sources began stands first
+            (run,) = self.log.runs(sequence, sequence + 1)
+            if run.kind is not Kind.ASSIGNED:
+                break
+            for record in run.records():
+                assert isinstance(record, Assigned)
+                positions.assigned(record)
+        begin = positions.before(self.position)
+        if head is None:
+            return Kept(born, begin)
+        return Kept(born, begin, head.sinks, head.topics)
 
     @override
     def generators(self) -> Mapping[str, LoggedSource]:
@@ -289,6 +336,26 @@ class Recovery(OnDisk):
         for generator in known.values():
             generator.value()
         return known
+
+    def _of_topic(self, run: Run, kafka: KafkaEdges) -> Iterator[Entry]:
+        """Yield what a run holds, if it is one of a Kafka source; its place is noted."""
+        source, following = run.source, run.first + len(run.payloads)
+        if run.kind is Kind.OFFSETS:
+            partition, first = run.place
+            last = first + len(run.payloads) - 1
+            kafka.positions.read(following, source, partition, last + 1)
+            yield FromTopic(source, kafka.fetch(source, partition, first, last), run.at)
+        elif run.kind is Kind.CONSUMED:
+            read = [one.record for one in run.records() if isinstance(one, Consumed)]
+            partition, last = read[-1].partition, read[-1].offset
+            kafka.positions.read(following, source, partition, last + 1)
+            whole = kafka.topics[source][1]
+            yield source, read if whole else [one.value for one in read], run.at, partition
+        else:
+            for record in _entries(run):
+                if isinstance(record, Assigned):
+                    kafka.positions.assigned(record)
+                yield record
 
     @property
     def _is_fresh(self) -> bool:
@@ -399,6 +466,7 @@ class RecordedRun(OnDisk):
     def __init__(
         self, directory: Path, application: Application, *, partitions: int, file_bytes: int
     ) -> None:
+        self.whole = True
         stamp = born(random_bytes).next_run(random_bytes)
         self._recording = Recording(
             directory, ENGINE, application, partitions, checkpoint=None, stamp=stamp
@@ -423,8 +491,12 @@ class RecordedRun(OnDisk):
         return durable
 
     @override
-    def later(self) -> Iterator[Entry]:
+    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
         return iter(())
+
+    @override
+    def kafka(self) -> Kept:
+        return Kept()
 
     @override
     def generators(self) -> Mapping[str, LoggedSource]:
@@ -463,7 +535,7 @@ def _accumulator(value: bytes) -> bytes:
 
 def _entries(run: Run) -> Iterator[Entry]:
     if run.kind is Kind.FRAME:
-        yield run.source, run.payloads, run.at
+        yield run.source, run.payloads, run.at, None
         return
     for record in run.records():
         if isinstance(record, Value):

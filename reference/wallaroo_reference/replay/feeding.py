@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.errors import WallarooError
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.records import Consumed, Frame, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Ended
@@ -147,7 +149,13 @@ def feed(
                 f"generator in application {application.name!r}. Run the application that was "
                 "recorded; if this is it, the recording is damaged or was changed"
             )
-        if run.kind is not Kind.FRAME:
+        if run.kind is Kind.OFFSETS:
+            raise WallarooError(
+                f"record {run.first} and those after it stand in the topic of source "
+                f"{run.source!r}, and not in this log: record a run with --record (kafka-2)"
+            )
+        payloads, partition = _contents(application, run)
+        if payloads is None:
             for number, record in enumerate(run.records(), run.first):
                 assert not isinstance(record, (Frame, Consumed))
                 machine.take(from_log(record) if isinstance(record, Value) else record)
@@ -156,13 +164,25 @@ def feed(
                     _let_ctrl_c_through(machine.ended)
                     return
             continue
-        for start in range(0, len(run.payloads), at_once):
-            some: Sequence[bytes] = run.payloads[start : start + at_once]
-            machine.feed(run.source, some, run.at)
+        for start in range(0, len(payloads), at_once):
+            some = payloads[start : start + at_once]
+            machine.feed(run.source, some, run.at, partition)
             yield run.first + start + len(some)
             if machine.ended is not None:
                 _let_ctrl_c_through(machine.ended)
                 return
+
+
+def _contents(application: Application, run: Run) -> tuple[Sequence[Any] | None, int | None]:
+    """Return what a machine is fed of a run, and the partition; `None`: single records."""
+    if run.kind is Kind.FRAME:
+        return run.payloads, None
+    if run.kind is not Kind.CONSUMED:
+        return None, None
+    records = [one.record for one in run.records() if isinstance(one, Consumed)]
+    config = application.sources[run.source].config
+    whole = isinstance(config, KafkaSourceConfig) and config.whole
+    return records if whole else [one.value for one in records], records[0].partition
 
 
 def _let_ctrl_c_through(ended: Ended) -> None:

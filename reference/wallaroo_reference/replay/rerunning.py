@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import Produced
 from wallaroo.overriding import override
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
@@ -89,8 +90,9 @@ class Rerun:
             self.records = number - self._given.start
             for sink, outputs in machine.outputs.items():
                 if outputs:
+                    shown = [one if type(one) is bytes else _in_json(one) for one in outputs]
                     for writer in writers:
-                        writer.outputs(number - 1, sink, self.outputs[sink], outputs)
+                        writer.outputs(number - 1, sink, self.outputs[sink], shown)
                     self.outputs[sink] += len(outputs)
                     outputs.clear()
             if machine.dead_letters:
@@ -107,6 +109,17 @@ class Rerun:
             self.dead_letters[kind] += 1
             self.first_letters.setdefault(kind, letter)
         letters.clear()
+
+
+def _in_json(output: Produced) -> bytes:
+    """Return an output of a Kafka sink as JSON; what is not UTF-8 is escaped."""
+
+    def text(data: bytes | None) -> str | None:
+        return None if data is None else data.decode("utf-8", "backslashreplace")
+
+    headers = [[name, text(value)] for name, value in output.headers]
+    form = {**output._asdict(), "value": text(output.value), "key": text(output.key)}
+    return json.dumps({**form, "headers": headers}, ensure_ascii=False).encode()
 
 
 class Lines(ResultWriter):

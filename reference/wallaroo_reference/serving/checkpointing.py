@@ -24,6 +24,8 @@ from wallaroo.topology import SinkId
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLogError
+from wallaroo.transport.kafka.edges import KafkaEdges
+from wallaroo.transport.kafka.source import Position
 from wallaroo.transport.threads import JobThread
 from wallaroo_reference.cells import Moment
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, PackError, blobs_of
@@ -49,6 +51,7 @@ class _Made:
     packed: list[Packed]
     outputs: dict[SinkId, int]
     generators: dict[str, LoggedSource]
+    positions: dict[str, Position]
 
 
 class Checkpoints:
@@ -58,6 +61,7 @@ class Checkpoints:
         recovery: the open checkpoint.
         machine: the machine, which has been restored.
         feeder: knows what the log says about generators.
+        kafka: knows it about Kafka sources, and what sinks have found.
         outbox: knows what is delivered.
         dead_letters: are on disk too before a checkpoint is.
         thread: writes.
@@ -76,6 +80,7 @@ class Checkpoints:
         recovery: Recovery,
         machine: Machine,
         feeder: Feeder,
+        kafka: KafkaEdges,
         outbox: Outbox,
         dead_letters: DeadLetters,
         thread: JobThread,
@@ -90,6 +95,7 @@ class Checkpoints:
         self._recovery = recovery
         self._machine = machine
         self._feeder = feeder
+        self._kafka = kafka
         self._outbox = outbox
         self._dead_letters = dead_letters
         self._thread = thread
@@ -109,7 +115,19 @@ class Checkpoints:
         self._over = False
 
     def start(self) -> None:
-        """Make the first one after the interval, in the running loop."""
+        """Make the first one after the interval, in the running loop.
+
+        If there are Kafka sinks, a new checkpoint has one before anything is processed: how many
+        partitions a topic has counts from the first start on (kafka-13).
+        """
+        if self._kafka.partitions and self._recovery.head is None:
+            self._collector.begin()
+            self._collector.go_on(math.inf)
+            packed = self._collector.finish(self._next_blob)
+            try:
+                self._next_blob = self._write(self._made(packed))
+            except (sqlite3.Error, OSError, InputLogError) as error:
+                self._failed(f"the first checkpoint cannot be stored: {error}")
         self._later(self._interval, self._begin)
 
     def soon(self) -> None:
@@ -165,14 +183,18 @@ class Checkpoints:
             self._over = True
             self._failed(str(error))
             return
-        made = _Made(
-            self._machine.moment(),
+        self._wait_for_sinks(self._made(packed))
+
+    def _made(self, packed: list[Packed]) -> _Made:
+        moment = self._machine.moment()
+        return _Made(
+            moment,
             [cells.count() for cells in self._machine.cells()],
             packed,
             self._outbox.made(),
             dict(self._feeder.logged),
+            self._kafka.positions.before(moment.sequence),
         )
-        self._wait_for_sinks(made)
 
     def _wait_for_sinks(self, made: _Made) -> None:
         if self._over:
@@ -234,6 +256,8 @@ class Checkpoints:
             cells=kinds,
             sinks=sinks,
             generators=made.generators,
+            positions=made.positions,
+            topics=self._kafka.partitions,
             first_blob=self._collector.first_blob,
             next_blob=self._next_blob + len(blobs),
         )

@@ -15,10 +15,11 @@ from dataclasses import replace
 
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
-from wallaroo.records import Tick
+from wallaroo.records import Assigned, Tick
 from wallaroo.topology import SinkId
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.threads import JobThread, Post
 from wallaroo_reference.checkpoints.recovery import OnDisk, Recovery
 from wallaroo_reference.machine import Machine
@@ -48,6 +49,7 @@ class Durable:
         clock: returns the time, in nanoseconds since 1970.
         timed: see `Feeder`.
         failed: called with an error's text if the run cannot go on.
+        kafka: the sources and sinks of Kafka.
 
     Attributes:
         journal: receives first.
@@ -65,7 +67,9 @@ class Durable:
         clock: Callable[[], int],
         timed: bool,
         failed: Callable[[str], None],
+        kafka: KafkaEdges,
     ) -> None:
+        self._clock = clock
         self._on_disk = on_disk
         self._log = on_disk.log
         self._machine = machine
@@ -83,6 +87,7 @@ class Durable:
             failed,
         )
         self._up.callback(self._outbox.abandon)
+        self._kafka = kafka
         self.feeder = Feeder(
             machine,
             self._outbox.sinks,
@@ -91,6 +96,7 @@ class Durable:
             failed=failed,
             clock=clock,
             timed=timed,
+            topics=kafka.topics,
             ticked=self._log_ticks,
         )
         self.feeder.logged.update(on_disk.generators())
@@ -100,6 +106,7 @@ class Durable:
                 on_disk,
                 machine,
                 self.feeder,
+                kafka,
                 self._outbox,
                 edges.dead_letters,
                 to_store,
@@ -117,6 +124,8 @@ class Durable:
             edges,
             to_log,
             on_disk.sync,
+            kafka=kafka,
+            whole=on_disk.whole,
             failed=failed,
             log_is_full=self._log_is_full,
         )
@@ -158,6 +167,7 @@ class Durable:
 
         def processed() -> None:
             self._edges.go_on_behind(self._generators())
+            self.journal.receive_records(self._begun())
             caught_up()
             if self._log.full:
                 self._edges.pause("log")
@@ -166,7 +176,7 @@ class Durable:
 
         if self._checkpoints is not None:
             self._checkpoints.start()
-        self.feeder.begin_with(self._on_disk.later(), processed)
+        self.feeder.begin_with(self._on_disk.later(self._kafka), processed)
 
     async def idle(self) -> None:
         """Wait until all that was taken is on disk, and its outputs have left the outbox."""
@@ -191,6 +201,10 @@ class Durable:
     def _log_is_full(self) -> None:
         if self._checkpoints is not None:
             self._checkpoints.soon()
+
+    def _begun(self) -> list[Assigned]:
+        moment = self._machine.moment()
+        return self._kafka.go_on_behind(moment.sequence, moment.sources, self._clock())
 
     def _generators(self) -> dict[str, LoggedSource]:
         """Return what the log says about generators; those that have ended make nothing more."""

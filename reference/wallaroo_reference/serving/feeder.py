@@ -14,18 +14,19 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.judging import TooManyItemsError
 from wallaroo.overriding import override
-from wallaroo.records import Single, Tick, Value
+from wallaroo.records import Single, Tick, Unused, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource, LoggedValue
 from wallaroo.transport.skipping import way_past
 from wallaroo.transport.threads import forked_at, in_child
+from wallaroo_reference.checkpoints.recovery import FromTopic
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.serving.watch import Watch
@@ -43,8 +44,8 @@ MOST_OF_A_MESSAGE = 256 << 20  # bytes of outputs
 
 _LOOK = 0.05  # seconds between looks at the clock while something will be due
 
-_Frames: TypeAlias = tuple[str, Sequence[bytes], int]
-"""Frames that wait: their source, payloads and arrival time."""
+_Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None]
+"""What waits of a source: frames, or records of consecutive offsets; arrival time, partition."""
 
 Entry: TypeAlias = _Frames | Single
 """What waits to be processed together."""
@@ -58,6 +59,9 @@ class Intake(Protocol):
 
     def receive_records(self, records: Sequence[Single]) -> None:
         """Take records that are not frames."""
+
+    def receive_run(self, run: FromTopic) -> None:
+        """Take what was read of a partition."""
 
     def when_sequenced(self, close: Callable[[], None]) -> None:
         """Have `close` called once nothing that was received can be lost by a run in order.
@@ -92,6 +96,7 @@ class Feeder(Intake):
         failed: called once with what ended the run, if something does.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         timed: what the machine does can depend on arrival times, and time can make something due.
+        topics: of each Kafka source the topic's name, and whether its records are needed whole.
         ticked: gets the ticks that are due, which come back by `receive_records`; by default that.
 
     Attributes:
@@ -110,6 +115,7 @@ class Feeder(Intake):
         failed: Callable[[str], None],
         clock: Callable[[], int] = time.time_ns,
         timed: bool = False,
+        topics: Mapping[str, tuple[str, bool]] | None = None,
         ticked: Callable[[Sequence[Tick]], None] | None = None,
     ) -> None:
         self.logged: dict[str, LoggedSource] = {}
@@ -117,6 +123,7 @@ class Feeder(Intake):
         self.restartable = False
         self._machine = machine
         self._edges = edges
+        self._topics = topics or {}
         self._letters = letters
         self._ticked = ticked or self.receive_records
         self._sinks = list(sinks.values())
@@ -125,7 +132,7 @@ class Feeder(Intake):
         self._failed = failed
         self._backlog: deque[Entry] = deque()
         self._fetched: deque[Entry] = deque()  # some of `_earlier`
-        self._earlier: Iterator[Entry] | None = None
+        self._earlier: Iterator[Entry | FromTopic] | None = None
         self._caught_up: Callable[[], None] = lambda: None
         self._clock = clock
         self._timed = timed
@@ -150,7 +157,9 @@ class Feeder(Intake):
         waiting = [len(entry[1]) if isinstance(entry, tuple) else 1 for entry in self._backlog]
         return sum(waiting) + self._abandoned
 
-    def begin_with(self, earlier: Iterator[Entry], caught_up: Callable[[], None]) -> None:
+    def begin_with(
+        self, earlier: Iterator[Entry | FromTopic], caught_up: Callable[[], None]
+    ) -> None:
         """Process what was logged before this run first, in the running loop.
 
         Args:
@@ -166,7 +175,7 @@ class Feeder(Intake):
         if self._over:
             return
         self._received += len(payloads)
-        self._backlog.append((source, payloads, at))
+        self._backlog.append((source, payloads, at, None))
         if self.watch is not None:
             self.watch.came(source, len(payloads))
         if not self._paused:
@@ -183,6 +192,28 @@ class Feeder(Intake):
                 self.watch.came(record.source if isinstance(record, Value) else "", 1)
         if not self._paused:
             self.go_on()
+
+    @override
+    def receive_run(self, run: FromTopic) -> None:
+        if self._over:
+            return
+        for entry in self.pieces(run):
+            numbers = len(entry[1]) if isinstance(entry, tuple) else 1
+            self._received += numbers
+            self._backlog.append(entry)
+            if self.watch is not None:
+                self.watch.came(run.source, numbers)
+        if not self._paused:
+            self.go_on()
+
+    def pieces(self, run: FromTopic) -> list[Entry]:
+        """Return what a run holds, and the numbers in it that are not used (kafka-1)."""
+        return [
+            Unused(run.source, piece, run.at)
+            if isinstance(piece, int)
+            else (run.source, piece, run.at, run.run.partition)
+            for piece in run.run.pieces(*self._topics[run.source])
+        ]
 
     def go_on(self) -> None:
         """Process what waits, for a turn and as far as sinks take it."""
@@ -296,8 +327,11 @@ class Feeder(Intake):
                 self._earlier = None
                 self._caught_up()
                 return self._backlog
-            self._fetched.append(entry)
-        return self._fetched
+            if isinstance(entry, FromTopic):
+                self._fetched.extend(self.pieces(entry))
+            else:
+                self._fetched.append(entry)
+        return self._fetched or self._queue()
 
     def _feed(self, queue: deque[Entry]) -> int:
         """Feed some of what waits, and hand on its outputs; return how many frames."""
@@ -309,12 +343,12 @@ class Feeder(Intake):
                 self.logged[first.source] = source.after(first.blob)
             self._hand_on()
             return 1
-        name, payloads, at = first
+        name, payloads, at, partition = first
         most, before = min(len(payloads), self._frames), self._machine.sequence
         done = made = 0
         while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
             self._fed = list(payloads[done : done + min(self._slice, most - done)])
-            self._run(lambda: self._machine.feed(name, self._fed, at), name)
+            self._run(lambda: self._machine.feed(name, self._fed, at, partition), name)
             done += len(self._fed)
             size = self._meter.size()
             made += size
@@ -325,7 +359,7 @@ class Feeder(Intake):
         if self._machine.ended is not None:
             done = self._machine.ended.lineage[0] + 1 - before
         if done < len(payloads):
-            queue.appendleft((name, payloads[done:], at))
+            queue.appendleft((name, payloads[done:], at, partition))
         self._hand_on()
         return done
 

@@ -17,17 +17,19 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from wallaroo.overriding import override
-from wallaroo.records import Single, Value
+from wallaroo.records import Assigned, Consumed, Record, Single, Unused, Value
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
+from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.threads import JobThread
+from wallaroo_reference.checkpoints.recovery import FromTopic
 from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.outbox import Outbox
 
 _RETRY = 0.5  # seconds between looks whether a disk takes something again
 
-_Frames: TypeAlias = tuple[str, Sequence[bytes], int]
+_Entry: TypeAlias = tuple[str, Sequence[bytes], int] | list[Single] | FromTopic
 
 _log = logging.getLogger("wallaroo.reference")
 
@@ -42,6 +44,8 @@ class Journal(Intake):
         edges: paused while the log takes nothing more.
         thread: has the log synced.
         sync: syncs it; returns its `durable_sequence`.
+        kafka: is told of what Kafka sources have read.
+        whole: of what these read, log the records, not their offsets alone (kafka-2).
         failed: called with an error's text if the log takes nothing any more, ever.
         log_is_full: called when the log has reached its largest size.
     """
@@ -55,6 +59,8 @@ class Journal(Intake):
         thread: JobThread,
         sync: Callable[[], int],
         *,
+        kafka: KafkaEdges,
+        whole: bool,
         failed: Callable[[str], None],
         log_is_full: Callable[[], None],
     ) -> None:
@@ -64,9 +70,11 @@ class Journal(Intake):
         self._edges = edges
         self._thread = thread
         self._sync_log = sync
+        self._kafka = kafka
+        self._whole = whole
         self._failed = failed
         self._log_is_full = log_is_full
-        self._waiting: deque[_Frames | list[Single]] = deque()  # for the disk
+        self._waiting: deque[_Entry] = deque()  # for the disk
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._syncing = False
         self._over = False
@@ -74,9 +82,7 @@ class Journal(Intake):
     @property
     def waiting(self) -> int:
         """Number of records that have been read and are not in the log."""
-        return sum(
-            [len(entry[1]) if isinstance(entry, tuple) else len(entry) for entry in self._waiting]
-        )
+        return sum([_numbers(entry) for entry in self._waiting])
 
     @property
     def idle(self) -> bool:
@@ -100,6 +106,10 @@ class Journal(Intake):
             self._closings.append((self._log.next_sequence + self.waiting, close))
             self._close_some()
 
+    @override
+    def receive_run(self, run: FromTopic) -> None:
+        self._receive(run)
+
     def room_was_made(self) -> None:
         """Read again, if the log was full and is not any more."""
         if not self._log.full:
@@ -111,7 +121,7 @@ class Journal(Intake):
         self._waiting.clear()
         self._closings.clear()
 
-    def _receive(self, entry: _Frames | list[Single]) -> None:
+    def _receive(self, entry: _Entry) -> None:
         if self._over:
             return
         if self._waiting:
@@ -121,7 +131,7 @@ class Journal(Intake):
             self._edges.pause("disk")
             self._retry_later()
 
-    def _logged(self, entry: _Frames | list[Single]) -> bool:
+    def _logged(self, entry: _Entry) -> bool:
         """Log some records and pass them on; `False`: the disk does not take them now."""
         log = self._log
         try:
@@ -130,6 +140,15 @@ class Journal(Intake):
                 log.append(source, payloads, at)
                 self._sync()
                 self._feeder.receive(source, payloads, log.latest_at)
+            elif isinstance(entry, FromTopic):
+                self._log_run(entry)
+                self._sync()
+                entry = replace(entry, at=log.latest_at)
+                run = entry.run
+                self._kafka.positions.read(
+                    log.next_sequence, entry.source, run.partition, run.last + 1
+                )
+                self._feeder.receive_run(entry)
             else:
                 latest = log.latest_at
                 entry = [replace(record, at=(latest := max(latest, record.at))) for record in entry]
@@ -143,6 +162,9 @@ class Journal(Intake):
                     ]
                 )
                 self._sync()
+                for record in entry:
+                    if isinstance(record, Assigned):
+                        self._kafka.positions.assigned(record)
                 self._feeder.receive_records(entry)
         except InputLogFullError as error:
             if not self._waiting:
@@ -156,6 +178,19 @@ class Journal(Intake):
             self._edges.pause("log")
             self._log_is_full()
         return True
+
+    def _log_run(self, entry: FromTopic) -> None:
+        source, run, at = entry.source, entry.run, entry.at
+        if not self._whole:
+            self._log.append_offsets(source, run.partition, run.first, run.last, at)
+            return
+        records: list[Record] = []
+        for piece in run.pieces(self._kafka.topics[source][0], whole=True):
+            if isinstance(piece, int):
+                records.append(Unused(source, piece, at))
+            else:
+                records += [Consumed(source, record, at) for record in piece]
+        self._log.append_records(records)
 
     def _retry_later(self) -> None:
         def retry() -> None:
@@ -192,3 +227,9 @@ class Journal(Intake):
     def _close_some(self) -> None:
         while self._closings and self._closings[0][0] <= self._log.durable_sequence:
             self._closings.popleft()[1]()
+
+
+def _numbers(entry: _Entry) -> int:
+    if isinstance(entry, FromTopic):
+        return entry.run.last + 1 - entry.run.first
+    return len(entry[1]) if isinstance(entry, tuple) else len(entry)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from wallaroo.errors import WallarooError
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.interfaces import OutputSink
+from wallaroo_reference.meter import size_of
 
 LIMIT = 16 << 20
 """When this many bytes wait, nothing more is processed."""
@@ -138,9 +140,9 @@ class HeldSink:
         """Number of outputs that its peer has acknowledged in this run."""
         return self._sink.written
 
-    def write(self, outputs: Sequence[bytes]) -> None:
+    def write(self, outputs: Sequence[Any]) -> None:
         """Take outputs; the caller may reuse the list."""
         self.made += len(outputs)
         some = outputs[:]
-        size = sum(map(len, some)) + _COST * len(some)
+        size = sum(map(size_of, some)) + _COST * len(some)
         self._outbox.put(size, lambda: self._sink.write(some))

@@ -21,19 +21,21 @@ from functools import partial
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
-from wallaroo.records import End, Value
+from wallaroo.records import Assigned, End, Value
 from wallaroo.topology import Application
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import FILES
 from wallaroo.transport.interfaces import Receiver
+from wallaroo.transport.kafka.edges import KafkaEdges, Kept
 from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
-from wallaroo_reference.checkpoints.recovery import OnDisk, RecordedRun, Recovery
+from wallaroo_reference.checkpoints.recovery import FromTopic, OnDisk, RecordedRun, Recovery
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
 from wallaroo_reference.machine import Machine
@@ -105,6 +107,7 @@ class Server(Receiver, Handle):
         self._durable: Durable | None = None
         self._checkpoint = checkpoint or CheckpointOptions()
         on_disk = self._open(application)
+        kafka = None
         try:
             if isinstance(on_disk, Recovery):
                 on_disk.restore(self._machine)
@@ -113,13 +116,25 @@ class Server(Receiver, Handle):
                 on_disk.skip = self._checkpoint.skip
                 assert self._checkpoint.directory is not None
                 say_where_it_begins(self._checkpoint.directory, on_disk.log.next_sequence)
-            self._edges = Edges(application, options, self._thread, self, addresses, clock)
+            kept = Kept() if on_disk is None else on_disk.kafka()
+            kafka = KafkaEdges(
+                application,
+                kept,
+                self,
+                self._thread.post,
+                interval=self._checkpoint.transaction,
+                accept_gaps=self._checkpoint.accept_gaps,
+                going_on=lambda: not self._is_stuck(),
+            )
+            kafka.prepare(self.sinks_have_room, self._fail)
+            self._edges = Edges(application, options, self._thread, self, addresses, clock, kafka)
             if isinstance(on_disk, Recovery):
                 self._edges.dead_letters.run = on_disk.born.checkpoint
         except BaseException:
             if on_disk is not None:
                 on_disk.close()
             raise
+        self._kafka = kafka
         self._clock = StopClock(
             options,
             self._thread,
@@ -137,6 +152,7 @@ class Server(Receiver, Handle):
                 clock=clock,
                 timed=self._timed,
                 failed=self._fail,
+                kafka=kafka,
             )
             self._feeder: Feeder = self._durable.feeder
             self._intake: Intake = self._durable.journal
@@ -149,6 +165,7 @@ class Server(Receiver, Handle):
                 failed=self._fail,
                 clock=clock,
                 timed=self._timed,
+                topics=kafka.topics,
             )
         self._arrival = clock if on_disk is not None or self._timed else (lambda: 0)
         if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
@@ -225,6 +242,8 @@ class Server(Receiver, Handle):
         self._task = loop.create_task(self._run())
         if self._durable is not None:
             loop.call_soon(self._durable.start, self._caught_up)
+        else:
+            self._intake.receive_records(self._kafka.go_on_behind(0, {}, self._arrival()))
 
     def _caught_up(self) -> None:
         """The log's records are processed: the run goes on, unless all sources have ended."""
@@ -281,9 +300,15 @@ class Server(Receiver, Handle):
         self._feeder.sinks_have_room()
 
     @override
-    def receive_records(self, records: list[Value | End]) -> None:
+    def receive_records(self, records: Sequence[Value | Assigned | End]) -> None:
         self._intake.receive_records(records)
-        self._ended({record.source for record in records if isinstance(record, End)})
+        ends = [record for record in records if isinstance(record, End)]
+        self._ended({record.source for record in ends if record.partition is None})
+
+    @override
+    def receive_run(self, source: str, run: KafkaRun, at: int | None) -> None:
+        at = self._arrival() if at is None else at
+        self._intake.receive_run(FromTopic(source, run, at))
 
     @override
     def input_ended(self, problem: str | None) -> None:

@@ -15,8 +15,9 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Assigned, End, Tick, Value
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLogError, InputLogFullError
@@ -122,10 +123,14 @@ class Intake(Receiver):
         self._take(_Some(len(payloads), append, source))
 
     @override
-    def receive_records(self, records: list[Value | End]) -> None:
-        self.add(records)
+    def receive_records(self, records: Sequence[Value | Assigned | End]) -> None:
+        self.add([record for record in records if not isinstance(record, Assigned)])
         self._open_sources -= {record.source for record in records if isinstance(record, End)}
         self.stop_if_all_have_ended()
+
+    @override
+    def receive_run(self, source: str, run: KafkaRun, at: int | None) -> None:
+        raise AssertionError(f"{source}: a topology with sources of Kafka is refused before")
 
     @override
     def when_sequenced(self, close: Callable[[], None]) -> None:

@@ -29,7 +29,7 @@ def run(directory, *words):
     recovery = opened(directory)
     machine = Compiled(application(), keeps=True)
     recovery.restore(machine)
-    for _, payloads, _ in recovery.later():
+    for _, payloads, *_ in recovery.later():
         machine.feed("p", payloads)
     blob = 0 if recovery.head is None else recovery.head.next_blob
     first = 0 if recovery.head is None else recovery.head.first_blob

@@ -154,7 +154,7 @@ def test_dead_4_on_error_stop_names_the_encoder(serve, receiver, isolation):
 def test_a_fault_of_the_engine_itself_ends_the_run_and_is_told(
     serve, receiver, monkeypatch, caplog
 ):
-    def broken(self, source, payloads, at=0):
+    def broken(self, source, payloads, at=0, partition=None):
         raise RuntimeError("a fault")
 
     monkeypatch.setattr(Compiled, "feed", broken)

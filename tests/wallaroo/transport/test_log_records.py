@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.records import End, Frame, Record, Tick, Value, with_times_that_never_decrease
+from wallaroo.kafka_records import KafkaRecord
+from wallaroo.records import (
+    Assigned,
+    Consumed,
+    End,
+    Frame,
+    Record,
+    Tick,
+    Unused,
+    Value,
+    with_times_that_never_decrease,
+)
 from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
 from wallaroo.transport.log_format import bounded
 from wallaroo.transport.stamps import Stamp
@@ -20,12 +31,29 @@ MIB = 1 << 20
 any_text = st.text(st.characters(exclude_categories=[]), max_size=5)  # lone surrogates as well
 times = st.sampled_from([0, 1, 2, 255, 256]) | st.integers(0, 2**63 - 1)
 names = st.sampled_from(["a", "b", "ä" * 3])
+some_bytes = st.none() | st.binary(max_size=3)
+kafka_records = st.builds(
+    KafkaRecord,
+    some_bytes,
+    some_bytes,
+    st.lists(st.tuples(st.text(max_size=2), some_bytes), max_size=2).map(tuple),
+    st.none() | st.integers(0, 2**62),
+    st.text(max_size=3),
+    st.integers(0, 2**31),
+    st.integers(0, 2**63),
+)
+any_place = st.tuples(st.integers(0, 9), st.integers(0, 2**63), st.none() | st.integers(0, 2**63))
+assigned = st.lists(any_place, max_size=2).map(tuple)
 records = st.lists(
     st.builds(Frame, names, st.binary(max_size=5), times)
     | st.builds(Value, names, st.binary(max_size=5), times)
     | st.builds(Tick, times)
     | st.builds(End, names, times)
-    | st.builds(End, names, times, any_text, any_text, st.booleans()),
+    | st.builds(End, names, times, any_text, any_text, st.booleans())
+    | st.builds(End, names, times, partition=st.integers(0, 2**31))
+    | st.builds(Consumed, names, kafka_records, times)
+    | st.builds(Assigned, names, assigned, times, st.text(max_size=3))
+    | st.builds(Unused, names, st.just(1), times),
     max_size=6,
 )
 
@@ -49,6 +77,20 @@ def test_time_1_records_of_every_kind_read_back_with_times_that_never_decrease(a
         log.close()
 
 
+def test_kafka_1_a_run_of_offsets_has_a_number_for_each_and_is_read_from_any_of_them(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+    log.append("a", [b"1"], 10)
+    log.append_offsets("k", 3, 100, 109, 11)
+    log.append("a", [b"2"], 12)
+    assert log.next_sequence == 12
+    _, run, _ = log.runs(0, 12)
+    assert (run.kind, run.source, run.first, len(run.payloads)) == (Kind.OFFSETS, "k", 1, 10)
+    assert run.place == (3, 100)
+    (run,) = log.runs(5, 8)
+    assert (run.first, len(run.payloads), run.place) == (5, 3, (3, 104))
+    log.close()
+
+
 def test_one_append_of_frames_is_one_run_with_its_arrival_time(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=MIB)
     log.append("a", [b"1", b"2"], 10)
@@ -59,7 +101,7 @@ def test_one_append_of_frames_is_one_run_with_its_arrival_time(tmp_path):
         Run("a", 2, [b"3"], Kind.FRAME, 10),
         Run("g", 3, [b"4", b"5"], Kind.VALUE, 11),
         Run("", 5, [b""], Kind.TICK, 12),
-        Run("g", 6, [b"\0\0\0"], Kind.END, 12),
+        Run("g", 6, [bytes(7)], Kind.END, 12),
     ]
     log.close()
 
@@ -153,6 +195,6 @@ def test_a_file_is_these_bytes(tmp_path):
         "c3a4 00000003 00000000 6f6e65"
         "0000001b af1c8020 0000000000000002 00000001 0000 02 0000000000000102"
         "00000000"
-        "00000023 495abc79 0000000000000003 00000001 0002 03 0000000000000102"
-        "c3a4 00000006 03 0001 45 6e6f"
+        "00000027 d1f448f0 0000000000000003 00000001 0002 03 0000000000000102"
+        "c3a4 0000000a 03 0001 00000000 45 6e6f"
     )

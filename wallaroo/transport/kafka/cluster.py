@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Consumer, KafkaError, Producer
 
-_ANSWER = 30.0  # seconds that a broker has to answer a question about a topic
+_ANSWER = 10.0  # seconds that a broker has to answer a question about a topic
 _LOG_LEVEL = 2  # of the client's own log, as syslog counts: what matters reaches us as an error
 
 _log = logging.getLogger("wallaroo.kafka")
@@ -28,6 +28,10 @@ _log = logging.getLogger("wallaroo.kafka")
 
 class BrokerError(WallarooError):
     """A cluster cannot be used as asked: it cannot be reached, it refuses, a topic is not there."""
+
+
+class BrokersAwayError(BrokerError):
+    """The brokers cannot be reached now."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,10 @@ class Cluster:
             error: what the client said.
             where: about what, such as ``topic 'a'``.
         """
-        return BrokerError(f"{self.name}: {where} at {self.brokers}: {described(error)}")
+        code, kafka = error.code(), self._kafka.KafkaError
+        away = {kafka._TRANSPORT, kafka._TIMED_OUT, kafka._ALL_BROKERS_DOWN}
+        made = BrokersAwayError if code in away or error.retriable() else BrokerError
+        return made(f"{self.name}: {where} at {self.brokers}: {described(error)}")
 
     def _admin(self) -> Any:
         return self._made("AdminClient", {})

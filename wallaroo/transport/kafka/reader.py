@@ -7,10 +7,12 @@ pieces of each partition in turn (kafka-10).
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from wallaroo.kafka_records import KafkaRun
 from wallaroo.text import escaped
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster, client
 
@@ -24,22 +26,6 @@ _BATCH = 1_000  # messages that the client gives at once: quicker than fewer, an
 _WAIT = 0.05  # seconds between looks whether to go on
 _IN_TURN = 1_000  # offsets of a partition before the next one has its turn (kafka-10)
 _AHEAD = 4_000  # messages of a partition that are kept while another one's are wanted
-
-
-class Run(NamedTuple):
-    """What stands between two offsets of a partition.
-
-    Args:
-        partition: its number.
-        first: the first offset.
-        last: the last offset.
-        messages: what is there, in order; offsets that hold nothing have none.
-    """
-
-    partition: int
-    first: int
-    last: int
-    messages: list[Message]
 
 
 class RunReader:
@@ -82,7 +68,7 @@ class RunReader:
             [self._kafka.TopicPartition(self._topic, *place) for place in positions.items()]
         )
 
-    def some(self) -> list[Run]:
+    def some(self) -> list[KafkaRun]:
         """Return runs that are there now; none if nothing has come for a moment.
 
         Raises:
@@ -91,7 +77,7 @@ class RunReader:
         if not any(self._waiting.values()):
             self._fetch()
         runs = [
-            Run(partition, self.positions[partition], messages[-1].offset(), list(messages))
+            KafkaRun(partition, self.positions[partition], messages[-1].offset(), list(messages))
             for partition, messages in self._waiting.items()
             if messages
         ]
@@ -100,7 +86,7 @@ class RunReader:
             self._moved(run.partition, run.last + 1)
         return runs
 
-    def exactly(self, partition: int, first: int, last: int) -> Run | None:
+    def exactly(self, partition: int, first: int, last: int) -> KafkaRun | None:
         """Return one run, waiting for it; `None`: it is not waited for any more.
 
         Raises:
@@ -119,13 +105,13 @@ class RunReader:
                 or (messages[-1:] and (messages[-1].offset() == last))
             ):
                 self._moved(partition, last + 1)
-                return Run(partition, first, last, messages)
+                return KafkaRun(partition, first, last, messages)
             if not self._going_on():
                 return None
             self._resume(partition)
             self._fetch()
 
-    def bounded(self, ends: Mapping[int, int]) -> Iterator[Run]:
+    def bounded(self, ends: Mapping[int, int]) -> Iterator[KafkaRun]:
         """Yield the runs up to the ends, in the one order that offsets decide (kafka-10).
 
         Args:
@@ -141,6 +127,12 @@ class RunReader:
                 if run is None:
                     return
                 yield run
+
+    def commit(self) -> None:
+        """Commit the positions in the group, for tools that show lag; nothing waits for it."""
+        places = [self._kafka.TopicPartition(self._topic, *at) for at in self.positions.items()]
+        with contextlib.suppress(self._kafka.KafkaException):
+            self._consumer.commit(offsets=places, asynchronous=True)
 
     def close(self) -> None:
         """Close the connections."""

@@ -15,9 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import Produced, partition_of
 from wallaroo.overriding import override
 from wallaroo.text import escaped
 from wallaroo.topology import SinkId
@@ -35,26 +36,6 @@ _ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
 _PLACE = 0  # the partition under which a position is committed; every topic has it
 
 _log = logging.getLogger("wallaroo.kafka")
-
-
-class Produced(NamedTuple):
-    """An output for a topic (kafka-13).
-
-    Args:
-        value: the record's value.
-        key: its key.
-        partition: its partition.
-        headers: names and values.
-        timestamp: milliseconds since 1970.
-        number: sequence number of the record that caused it.
-    """
-
-    value: bytes | None
-    key: bytes | None
-    partition: int
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp: int
-    number: int
 
 
 @dataclass(frozen=True)
@@ -84,6 +65,7 @@ class KafkaSink(OutputSink):
         sink: the sink's id, for messages.
         cluster: the brokers.
         topic: the topic's name.
+        partitions: how many partitions outputs go to that name none (kafka-13).
         transactions: deliver exactly once; `None`: at least once.
         post: calls a function in the loop's thread.
         on_room: called when it was full and has room again.
@@ -99,6 +81,7 @@ class KafkaSink(OutputSink):
         sink: SinkId,
         cluster: Cluster,
         topic: str,
+        partitions: int,
         transactions: Transactions | None,
         *,
         post: Post,
@@ -115,6 +98,7 @@ class KafkaSink(OutputSink):
         self._kafka = client()
         self._cluster = cluster
         self._topic = topic
+        self._partitions = partitions
         self._transactions = transactions
         self._post = post
         self._on_room = on_room
@@ -171,7 +155,7 @@ class KafkaSink(OutputSink):
         self._thread.start()
 
     @override
-    def write(self, outputs: Sequence[Produced]) -> None:  # type: ignore[override]
+    def write(self, outputs: Sequence[Produced]) -> None:
         position = self.position
         if outputs[0].number < position:  # an earlier run has delivered them
             rest = [output for output in outputs if output.number >= position]
@@ -269,13 +253,16 @@ class KafkaSink(OutputSink):
     def _produce(
         self, output: Produced, delivered: Callable[[KafkaError | None, Message], None] | None
     ) -> None:
+        partition = output.partition
+        if partition is None:
+            partition = partition_of(output.key, output.number, self._partitions)
         while True:
             try:
                 self._producer.produce(
                     self._topic,
                     output.value,
                     output.key,
-                    output.partition,
+                    partition,
                     on_delivery=delivered,
                     timestamp=output.timestamp,
                     headers=list(output.headers),

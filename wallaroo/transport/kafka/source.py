@@ -9,21 +9,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
+from wallaroo.records import Assigned, End
 from wallaroo.text import escaped
-from wallaroo.transport.interfaces import Source
-from wallaroo.transport.kafka.cluster import BrokerError, Cluster, Topic
-from wallaroo.transport.kafka.reader import Run, RunReader
+from wallaroo.transport.interfaces import Receiver, Source
+from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster, Topic
+from wallaroo.transport.kafka.reader import RunReader
 from wallaroo.transport.threads import Post
 
 _MOST = 4  # deliveries that wait for the engine
 _LOOK = 0.05  # seconds between looks whether to go on
-_NEW_PARTITIONS = 30.0  # seconds between looks for partitions that were added (kafka-6)
+_COMMIT = 1.0  # seconds between commits to a group, for tools that show lag
+_NEW_PARTITIONS = 10.0  # seconds between looks for partitions that were added (kafka-6)
 
 
 @dataclass(frozen=True)
@@ -33,16 +37,62 @@ class Position:
     Args:
         topic: the topic's id.
         offsets: for each partition that is read, the next offset.
-        ends: for each partition of a bounded read, the offset behind its last; else empty.
+        at: when the source began, in nanoseconds since 1970: the arrival time of all that a
+            bounded read reads (kafka-10).
+        ends: for each partition of a bounded read, the offset behind its last; `None`: it is none.
     """
 
     topic: str
     offsets: Mapping[int, int]
+    at: int = 0
     ends: Mapping[int, int] | None = None
 
-    def after(self, partition: int, last: int) -> Position:
-        """Return the position behind a run."""
-        return replace(self, offsets={**self.offsets, partition: last + 1})
+    def behind(self, partition: int, offset: int) -> Position:
+        """Return the position once a partition was read up to an offset."""
+        return replace(self, offsets={**self.offsets, partition: offset})
+
+    def with_assigned(self, record: Assigned) -> Position:
+        """Return the position once a log has said which partitions are read."""
+        offsets = {number: first for number, first, _ in record.partitions}
+        ends = {number: end for number, _, end in record.partitions if end is not None}
+        return Position(
+            record.topic, {**self.offsets, **offsets}, self.at or record.at, ends or self.ends
+        )
+
+
+class Positions:
+    """Where the Kafka sources of a run stand, record by record of its log.
+
+    Args:
+        begin: where they stand before the first one.
+    """
+
+    def __init__(self, begin: Mapping[str, Position]) -> None:
+        self._now = dict(begin)
+        self._coming: deque[tuple[int, str, int, int]] = deque()
+
+    def assigned(self, record: Assigned) -> None:
+        """Note that a log says which partitions are read."""
+        before = self._now.get(record.source, Position(record.topic, {}))
+        self._now[record.source] = before.with_assigned(record)
+
+    def read(self, following: int, source: str, partition: int, offset: int) -> None:
+        """Note that a log has records of a partition.
+
+        Args:
+            following: the number behind the last of them.
+            source: whose they are.
+            partition: where they stand.
+            offset: the one behind the last of them.
+        """
+        self._coming.append((following, source, partition, offset))
+
+    def before(self, sequence: int) -> dict[str, Position]:
+        """Return where they stand before a record; never ask for an earlier one afterwards."""
+        while self._coming and self._coming[0][0] <= sequence:
+            _, source, partition, offset = self._coming.popleft()
+            self._now[source] = self._now[source].behind(partition, offset)
+        return dict(self._now)
 
 
 @dataclass(frozen=True)
@@ -69,19 +119,6 @@ class Reading:
     group: str | None = None
 
 
-class RunReceiver(Protocol):
-    """An engine's part that gets runs; its methods are called in the loop's thread."""
-
-    def receive_runs(self, source: str, runs: Sequence[Run]) -> None:
-        """Process runs, in order; it must not raise."""
-
-    def receive_partitions(self, source: str, added: Mapping[int, int]) -> None:
-        """Partitions were added; they are read from these offsets on (kafka-6)."""
-
-    def runs_ended(self, source: str, problem: str | None) -> None:
-        """There are no more runs: the end is reached, or there is a problem that will not pass."""
-
-
 def begin(
     cluster: Cluster, reading: Reading, before: Position | None, *, accept_gaps: bool = False
 ) -> Position:
@@ -103,7 +140,7 @@ def begin(
         ends = None
         if reading.bounded:
             ends = _offsets(cluster, reading, chosen, "latest")
-        return Position(topic.id, offsets, ends)
+        return Position(topic.id, offsets, ends=ends)
     where = f"{reading.source}: topic {escaped(reading.topic)}"
     accept = "run with --accept-gaps to go on with what is there"
     if topic.id != before.topic and not accept_gaps:
@@ -124,7 +161,7 @@ def begin(
                 f"{there}; {accept} (kafka-5)"
             )
         offsets[partition] = min(max(wanted, first[partition]), end[partition])
-    return Position(topic.id, offsets, before.ends)
+    return Position(topic.id, offsets, before.at, before.ends)
 
 
 class KafkaSource(Source):
@@ -133,7 +170,6 @@ class KafkaSource(Source):
     Args:
         cluster: the brokers.
         reading: what is read.
-        position: where it begins.
         receiver: the engine's part.
         post: calls a function in the loop's thread.
     """
@@ -142,13 +178,13 @@ class KafkaSource(Source):
         self,
         cluster: Cluster,
         reading: Reading,
-        position: Position,
-        receiver: RunReceiver,
+        receiver: Receiver,
         post: Post,
     ) -> None:
         self._cluster = cluster
         self._reading = reading
-        self._position = position
+        self._position: Position | None = None  # where it begins; `None`: it has ended
+        self._ended: set[int] = set()
         self._receiver = receiver
         self._post = post
         self._count = 0
@@ -188,61 +224,137 @@ class KafkaSource(Source):
     def close(self) -> None:
         self._closed.set()
 
+    # -- before the run --------------------------------------------------------------------------
+
+    def begin(self, before: Position | None, *, accept_gaps: bool) -> None:
+        """Find out where to begin; see the function of this name."""
+        self._position = begin(self._cluster, self._reading, before, accept_gaps=accept_gaps)
+
+    def reader(self, going_on: Callable[[], bool]) -> RunReader:
+        """Return a reader of the topic, which reads nothing yet."""
+        reading = self._reading
+        return RunReader(
+            self._cluster,
+            reading.topic,
+            reading.group or f"wallaroo-{reading.source}",
+            committed_only=reading.committed_only,
+            going_on=going_on,
+        )
+
+    def go_on_behind(
+        self, before: Position | None, ended: Iterable[int], now: int
+    ) -> list[Assigned]:
+        """Begin behind what a log holds, and return what it must say of it first.
+
+        Args:
+            before: where the source stands; `None`: it has not begun.
+            ended: partitions that have ended.
+            now: the arrival time, in nanoseconds since 1970.
+        """
+        begun, self._ended = self._position, set(ended)
+        assert begun is not None
+        known = {} if before is None else before.offsets
+        ends = begun.ends or {}
+        moved = {
+            partition: offset
+            for partition, offset in begun.offsets.items()
+            if partition not in known or known[partition] < offset
+        }
+        offsets = {
+            partition: max(known.get(partition, 0), at) for partition, at in begun.offsets.items()
+        }
+        self._position = replace(begun, offsets=offsets, at=now if before is None else before.at)
+        if not moved:
+            return []
+        places = tuple([(number, first, ends.get(number)) for number, first in moved.items()])
+        return [Assigned(self._reading.source, places, now, begun.topic)]
+
     # -- in the thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
-        reading, problem = self._reading, None
+        while not self._may_read.wait(_LOOK):
+            if self._closed.is_set():
+                return
+        position = self._position
+        if position is None:
+            return
         try:
-            reader = RunReader(
-                self._cluster,
-                reading.topic,
-                reading.group or f"wallaroo-{reading.source}",
-                committed_only=reading.committed_only,
-                going_on=lambda: not self._closed.is_set(),
-            )
+            with contextlib.closing(self.reader(lambda: not self._closed.is_set())) as reader:
+                reader.add(position.offsets)
+                self._read(reader, position)
         except WallarooError as error:
-            self._post(self._receiver.runs_ended, reading.source, str(error))
-            return
-        with contextlib.closing(reader):
-            try:
-                reader.add(self._position.offsets)
-                self._read(reader)
-            except WallarooError as error:
-                problem = str(error)
-        if not self._closed.is_set():
-            self._post(self._receiver.runs_ended, reading.source, problem)
+            if not self._closed.is_set():
+                self._post(self._receiver.input_ended, str(error))
 
-    def _read(self, reader: RunReader) -> None:
-        if self._position.ends is not None:
-            for run in reader.bounded(self._position.ends):
-                if not self._hand_over([run]):
-                    return
+    def _read(self, reader: RunReader, position: Position) -> None:
+        if position.ends is not None:
+            self._read_to(reader, position.ends, position.at)
             return
+        looked = committed = time.monotonic()
         while not self._closed.is_set():
             if not self._may_read.wait(_LOOK):
                 continue
-            runs = reader.some()
-            if runs and not self._hand_over(runs):
-                return
+            for run in reader.some():
+                if not self._hand_over(run, None):
+                    return
+            if self._reading.group is not None and time.monotonic() - committed > _COMMIT:
+                reader.commit()
+                committed = time.monotonic()
+            if time.monotonic() - looked > _NEW_PARTITIONS:
+                self._add_partitions(reader)
+                looked = time.monotonic()
 
-    def _hand_over(self, runs: list[Run]) -> bool:
-        """Hand runs to the engine, once it has room; return whether it took them."""
+    def _add_partitions(self, reader: RunReader) -> None:
+        """Read partitions that were added, from their first offsets on (kafka-6)."""
+        reading = self._reading
+        if reading.partitions is not None:
+            return
+        with contextlib.suppress(BrokersAwayError):
+            topic = self._cluster.topic(reading.topic)
+            added = [number for number in topic.partitions if number not in reader.positions]
+            if added:
+                first = _offsets(self._cluster, reading, added, "earliest")
+                places = tuple([(number, offset, None) for number, offset in first.items()])
+                record = Assigned(reading.source, places, topic=topic.id)
+                self._post(self._receiver.receive_records, [record])
+                reader.add(first)
+
+    def _read_to(self, reader: RunReader, ends: Mapping[int, int], at: int) -> None:
+        """Read to the ends; partitions end one by one, then the source (kafka-10)."""
+
+        def end(partition: int) -> None:
+            if reader.positions[partition] >= ends[partition] and partition not in self._ended:
+                self._ended.add(partition)
+                record = End(self._reading.source, at, partition=partition)
+                self._post(self._receiver.receive_records, [record])
+
+        for partition in sorted(ends):
+            end(partition)
+        for run in reader.bounded(ends):
+            if not self._hand_over(run, at):
+                return
+            end(run.partition)
+        if not self._closed.is_set():
+            self._post(self._receiver.receive_records, [End(self._reading.source, at)])
+
+    def _hand_over(self, run: KafkaRun, at: int | None) -> bool:
+        """Hand a run to the engine, once it has room; return whether it took it."""
         while not self._room.acquire(timeout=_LOOK):
             if self._closed.is_set():
                 return False
         while not self._may_read.wait(_LOOK):
             if self._closed.is_set():
                 return False
-        self._post(self._deliver, runs)
+        self._post(self._deliver, run, at)
         return True
 
     # -- in the loop's thread --------------------------------------------------------------------
 
-    def _deliver(self, runs: list[Run]) -> None:
+    def _deliver(self, run: KafkaRun, at: int | None) -> None:
         self._room.release()
         if not self._closed.is_set():
-            self._count += sum([len(run.messages) for run in runs])
-            self._receiver.receive_runs(self._reading.source, runs)
+            self._count += len(run.messages)
+            self._receiver.receive_run(self._reading.source, run, at)
 
 
 def _chosen(cluster: Cluster, reading: Reading, topic: Topic) -> list[int]:

@@ -55,6 +55,7 @@ def test_a_run_is_read_again_over_the_offsets_that_hold_nothing(kafka, reader):
     kafka.send(topic, *numbered(2), **TRANSACTION)  # 3, 4, and its mark at 5
     run = reader(topic, {0: 0}).exactly(0, 0, 5)
     assert [message.offset() for message in run.messages] == [0, 1, 3, 4]
+    assert run.pieces(topic, whole=False) == [[b"0", b"1"], 1, [b"0", b"1"], 1]
 
 
 def test_runs_of_several_partitions_are_read_again_in_the_order_of_the_log(kafka, reader):
@@ -113,6 +114,8 @@ def _made_again(kafka, topic):
     admin = kafka.admin()
     admin.delete_topics([topic])[topic].result(30)
     kafka.topic(1, topic)
+    while not kafka.partitions(topic):
+        pass  # it takes a moment until all know of it
 
 
 def _shortened(kafka, topic):

@@ -7,8 +7,9 @@ import threading
 import pytest
 from kafka_broker import broker
 
+from wallaroo.kafka_records import Produced
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
-from wallaroo.transport.kafka.sink import KafkaSink, Produced, Transactions
+from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
@@ -26,6 +27,7 @@ class Sinks:
             ("p", 0),
             Cluster(brokers or self.kafka.address, {}, "sink p/0"),
             topic,
+            2,
             transactions,
             post=self.loop.post,
             on_room=self.room.set,
@@ -114,9 +116,14 @@ def test_a_start_is_refused_if_the_brokers_have_forgotten_what_was_delivered(kaf
 def test_a_sink_that_is_full_has_room_again(kafka, sinks):
     topic = kafka.topic()
     sink = sinks.open(topic, once(topic))
-    for begin in range(0, 60_000, 1_000):
-        sinks.write(sink, *outputs(*range(begin, begin + 1_000)))
-    assert sink.full
+    written = [outputs(*range(begin, begin + 1_000)) for begin in range(0, 60_000, 1_000)]
+
+    def write():
+        for some in written:
+            sink.write(some)
+        return sink.full
+
+    assert sinks.loop.call(write)
     assert sinks.room.wait(60)
     sinks.drain(sink)
     assert values(kafka, topic) == {0: list(range(60_000))}

@@ -1,0 +1,203 @@
+"""Kafka to Kafka on one broker: the reference engine against a loop by hand with the same client.
+
+``python benchmarks/kafka.py [--rounds N] [--messages N] [--partitions N] [PART …]``: the broker is
+started here (Java 17 and Maven). Each contender reads a topic that is filled already, counts by
+key, and writes what it counted to another topic, in a process of its own; both call the same
+functions.
+A run's time goes from the first output that readers of committed records can see to the last.
+Goals: at least once at least 0.9 times the loop's throughput, exactly once 0.8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
+
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from facts import Figures, ratios, run_parts
+from kafka_broker import Broker, broker
+
+FIGURES = Figures(__file__)
+APPLICATION = Path(__file__).parent / "kafka_counting.py"
+INTERVAL = 0.1  # seconds that a transaction stays open
+_LOOK = 0.01  # seconds between looks at the output
+
+
+def count_by_hand(brokers: str, source: str, sink: str, messages: int, exactly: bool) -> None:
+    """Read, count, write, as one would without an engine; exactly once by transactions."""
+    from kafka_counting import Count, count, decode, encode, key
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": brokers,
+            "group.id": f"hand-{sink}",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    partitions = sorted(consumer.list_topics(source, 30).topics[source].partitions)
+    consumer.assign([TopicPartition(source, partition, 0) for partition in partitions])
+    ours = {"transactional.id": f"hand-{sink}"} if exactly else {}
+    producer = Producer(
+        {"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 5, **ours}
+    )
+    if exactly:
+        producer.init_transactions()
+        producer.begin_transaction()
+    states: dict[str, Count] = {}
+    group = consumer.consumer_group_metadata()
+    done, end = 0, time.monotonic() + INTERVAL
+    while done < messages:
+        for message in consumer.consume(1_000, 0.1):
+            text = decode.decode(message.value() or b"")
+            place = key.partition(text)
+            state = states.get(place)
+            if state is None:
+                state = states[place] = Count()
+            output, _ = count.compute(text, state)
+            value, to = encode.encode(output)
+            while True:
+                try:
+                    producer.produce(sink, value, to)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+            done += 1
+        producer.poll(0)
+        if exactly and time.monotonic() > end:
+            producer.send_offsets_to_transaction(consumer.position(consumer.assignment()), group)
+            producer.commit_transaction()
+            producer.begin_transaction()
+            end = time.monotonic() + INTERVAL
+        elif not exactly and time.monotonic() > end:
+            consumer.commit(asynchronous=True)
+            end = time.monotonic() + INTERVAL
+    if exactly:
+        producer.commit_transaction()
+    producer.flush()
+
+
+class Work:
+    """A topic that is full, and contenders that copy what they count of it to another one."""
+
+    def __init__(self, kafka: Broker, messages: int, partitions: int) -> None:
+        self._kafka = kafka
+        self._messages = messages
+        self._partitions = partitions
+        self._source = kafka.topic(partitions)
+        producer = Producer({"bootstrap.servers": kafka.address, "linger.ms": 50})
+        for number in range(messages):
+            value = f"key{number * 7919 % 1000} {number:090}"
+            while True:
+                try:
+                    producer.produce(self._source, value, partition=number % partitions)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        producer.flush()
+
+    def prepare(self, contender: str, exactly: bool) -> Callable[[], Callable[[], float]]:
+        """Return what prepares a run of a contender; the run returns its seconds."""
+
+        def start() -> Callable[[], float]:
+            sink = self._kafka.topic(self._partitions)
+            kept = tempfile.TemporaryDirectory()
+            if contender == "by hand":
+                command = [sys.executable, __file__, "--by-hand", self._kafka.address]
+                command += [self._source, sink, str(self._messages), str(exactly)]
+            else:
+                command = [sys.executable, "-m", "wallaroo", "run", str(APPLICATION)]
+                command += ["--kafka_source_topic", self._source, "--kafka_sink_topic", sink]
+                command += ["--kafka_source_brokers", self._kafka.address]
+                command += ["--kafka_sink_brokers", self._kafka.address]
+                command += ["--checkpoint", kept.name] if exactly else []
+
+            def run() -> float:
+                process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+                began = self._wait(sink, 1, process)
+                ended = self._wait(sink, self._messages, process)
+                process.wait(60)
+                kept.cleanup()
+                return ended - began
+
+            return run
+
+        return start
+
+    def _wait(self, topic: str, records: int, process: subprocess.Popen[bytes]) -> float:
+        """Return when so many records can be read; marks of transactions count, which are few."""
+        admin = self._kafka.admin()
+        places = [TopicPartition(topic, partition) for partition in range(self._partitions)]
+        level, latest = IsolationLevel.READ_COMMITTED, OffsetSpec.latest()  # type: ignore[no-untyped-call]  # its stubs lack it
+        while True:
+            asked = admin.list_offsets(dict.fromkeys(places, latest), isolation_level=level)
+            if sum([answer.result(30).offset for answer in asked.values()]) >= records:
+                return time.monotonic()
+            if process.poll():
+                raise SystemExit(f"the contender ended with exit {process.returncode}")
+            time.sleep(_LOOK)
+
+
+def throughput(options: argparse.Namespace, *, exactly: bool) -> None:
+    """Print how fast each contender is."""
+    with broker() as kafka:
+        work = Work(kafka, options.messages, options.partitions)
+        seconds: dict[str, list[float]] = {"by hand": [], "reference": []}
+        for count in range(options.rounds + 1):
+            for name, taken in seconds.items():
+                elapsed = work.prepare(name, exactly)()()
+                if count:  # the first one warms the broker
+                    taken.append(elapsed)
+    label = "exactly-once" if exactly else "at-least-once"
+    for name, ratio in ratios(seconds, "by hand").items():
+        rate = options.messages / statistics.median(seconds[name])
+        print(f"  {name:10} {rate:12,.0f} messages/s   throughput {1 / ratio:5.2f} x the loop's")
+        FIGURES.add(
+            f"{label}/{name.replace(' ', '-')}",
+            rate,
+            "messages/s",
+            ratio=1 / ratio,
+            baseline="by-hand",
+        )
+
+
+def at_least_once(options: argparse.Namespace) -> None:
+    """Print throughput of Kafka to Kafka, at least once."""
+    throughput(options, exactly=False)
+
+
+def exactly_once(options: argparse.Namespace) -> None:
+    """Print throughput of Kafka to Kafka, exactly once."""
+    throughput(options, exactly=True)
+
+
+PARTS: Mapping[str, Callable[[argparse.Namespace], object]] = {
+    "at-least-once": at_least_once,
+    "exactly-once": exactly_once,
+}
+
+
+def main() -> None:
+    """Measure."""
+    if sys.argv[1:2] == ["--by-hand"]:
+        brokers, source, sink, messages, exactly = sys.argv[2:]
+        count_by_hand(brokers, source, sink, int(messages), exactly == "True")
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--partitions", type=int, default=4)
+    run_parts(parser, PARTS, FIGURES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Runs from a topic to a topic, with a real broker: what readers of committed records get."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
+
+COUNTING = Path(__file__).parents[3] / "benchmarks" / "kafka_counting.py"
+
+
+class Application:
+    """Counts the records of a topic by key, into another topic."""
+
+    def __init__(self, kafka, folder, partitions=3):
+        self.kafka = kafka
+        self.checkpoint = folder / "checkpoint"
+        self.source, self.sink = kafka.topic(partitions), kafka.topic(2)
+        self._sent = 0
+        self._live = folder / "live.py"
+        self._live.write_text(COUNTING.read_text().replace(', until="end"', ""))
+
+    def command(self, *options, live=False):
+        return [
+            *(sys.executable, "-m", "wallaroo", "run", str(self._live if live else COUNTING)),
+            *("--kafka_source_topic", self.source, "--kafka_sink_topic", self.sink),
+            *("--kafka_source_brokers", self.kafka.address),
+            *("--kafka_sink_brokers", self.kafka.address, *options),
+        ]
+
+    def run(self, *options):
+        return subprocess.run(
+            self.command(*options), capture_output=True, text=True, timeout=100, check=False
+        )
+
+    def send(self, count, **options):
+        """Send numbers; each of five keys has a partition."""
+        numbers = range(self._sent, self._sent + count)
+        self._sent += count
+        records = [{"value": b"k%d %d" % (n % 5, n), "partition": n % 5 % 3} for n in numbers]
+        self.kafka.send(self.source, *records, **options)
+
+    def check(self):
+        """Check that each number is counted once, and that keys have their order."""
+        counts = {}
+        for partition, messages in self.kafka.records(self.sink).items():
+            for message in messages:
+                key, number, count = message.value().decode().split()
+                assert message.key() == key.encode()
+                counts.setdefault((key, partition), []).append((int(number), int(count)))
+        assert sorted(key for key, _ in counts) == [f"k{n}" for n in range(5)]  # no key has two
+        for (key, _), some in counts.items():
+            numbers = range(int(key[1:]), self._sent, 5)
+            assert some == [(number, index) for index, number in enumerate(numbers, 1)]
+
+
+@pytest.fixture
+def app(kafka, tmp_path):
+    return Application(kafka, tmp_path)
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_kafka_10_a_bounded_read_counts_what_is_there(app, checkpoint):
+    app.send(3_000)
+    done = app.run(*(["--checkpoint", str(app.checkpoint)] * checkpoint))
+    assert done.returncode == 0, done.stderr
+    assert "3,000 in, 3,000 out" in done.stderr
+    app.check()
+
+
+def test_kafka_15_readers_see_each_output_once_whatever_is_killed(app):
+    chance = random.Random(1)
+    command = app.command("--checkpoint", str(app.checkpoint), "--transaction", "0.02", live=True)
+    for _ in range(5):
+        app.send(400, **{"transactional.id": "a sender"})
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            time.sleep(chance.uniform(0.7, 1.4))
+            app.send(100)
+            time.sleep(chance.uniform(0.0, 0.3))
+            process.kill()
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while sum(map(len, app.kafka.records(app.sink).values())) < 2_500:
+            assert process.poll() is None, process.stderr.read()
+        process.terminate()
+        assert process.wait(30) == 0
+    app.check()
+
+
+def test_kafka_2_a_recording_holds_the_records_and_needs_no_broker(app, tmp_path):
+    app.send(50, **{"transactional.id": "a sender"})
+    recording = tmp_path / "recording"
+    assert app.run("--record", str(recording)).returncode == 0
+    app.source = app.sink = "gone"
+    command = app.command()
+    again = subprocess.run(
+        [*command[:3], "rerun", str(recording), *command[4:]],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert again.returncode == 0, again.stderr
+    assert "50" in again.stdout + again.stderr
+
+
+def test_kafka_5_a_topic_that_was_made_again_is_refused(app, kafka):
+    app.send(5)
+    assert app.run("--checkpoint", str(app.checkpoint)).returncode == 0
+    admin = kafka.admin()
+    admin.delete_topics([app.source])[app.source].result(30)
+    kafka.topic(3, app.source)
+    while not kafka.partitions(app.source):
+        pass
+    done = app.run("--checkpoint", str(app.checkpoint))
+    assert done.returncode == 1
+    assert "it was made again" in done.stderr
+    assert "Traceback" not in done.stderr
