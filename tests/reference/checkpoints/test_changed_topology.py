@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pickle
 import re
+import shutil
 import socket
 
 import pytest
@@ -13,6 +15,7 @@ from small_windows import Gather, encode_repr, events, initial
 
 import wallaroo
 from wallaroo import seconds
+from wallaroo.cli.main import main
 from wallaroo.frames import frames
 from wallaroo.topology import Codec
 from wallaroo.transport.checkpoint import CheckpointError
@@ -59,7 +62,9 @@ def application(
             kept |= {"state_name": state_name} if state_name else {}
             way = way.to(wallaroo.state_computation(name=state, state=Count, **kept)(counted))
         if windows and name == "in":
-            way = way.to(wallaroo.range_windows(seconds(windows)).over(Gather()))
+            if isinstance(windows, int):
+                windows = wallaroo.range_windows(seconds(windows))
+            way = way.to(windows.over(Gather()))
         out = wallaroo.TCPSinkConfig("127.0.0.1", port, encode_repr)
         built.append(way.to_sinks([out] * sinks) if sinks > 1 else way.to_sink(out))
     return wallaroo.build_application("app", *built)
@@ -260,3 +265,57 @@ def test_key_5_states_that_the_other_way_of_storing_cannot_read_are_refused(serv
     codec = Codec(pickle.dumps, pickle.loads)
     with pytest.raises(CheckpointError, match="stored by pickle, and this application has a"):
         serve(dataclasses.replace(plain, codec=codec), own={"accept_topology": True})
+
+
+def shout(name, key, state):
+    return state.upper() if name == "gather" else state
+
+
+@pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+@pytest.mark.parametrize(
+    ("windows", "shown", "outputs"),
+    [
+        (
+            wallaroo.range_windows(seconds(60)).with_slide(seconds(30)),
+            [("a", 0, 60, ["a1a2", "a3"]), ("a", 30, 90, ["a3"])],
+            b"'a:A1A2+A3@0-60';'a:A3@30-90';",
+        ),
+        (
+            wallaroo.session_windows(seconds(20)),
+            [("a", 40, 60, ["a3"])],
+            b"'a:A3@40-60';",
+        ),
+        (
+            wallaroo.count_windows(5),
+            [("a", 1, 40.000000001, ["a1a2a3"])],
+            b"'a:A1A2A3a4a5@1-200';",
+        ),
+    ],
+    ids=["range", "sessions", "count"],
+)
+def test_open_windows_are_shown_and_migrated(
+    serve, tmp_path, receiver, capsys, isolation, windows, shown, outputs
+):
+    app = application(receiver.port, windows=windows)
+    run(serve, app, ["a 1", "a 2", "a 40"], isolation)
+    assert main(["checkpoint", str(tmp_path / "c"), "--entities", "gather"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [
+        (
+            one["key"]["str"],
+            one["start"] / 10**9,
+            one["end"] / 10**9,
+            [value for _, value in one["accumulators"]],
+        )
+        for one in found
+    ] == shown
+    counted = [one.get("messages") for one in found]
+    assert counted == [3 if isinstance(windows, wallaroo.windows.CountWindows) else None] * len(
+        shown
+    )
+    assert main(["checkpoint", str(tmp_path / "c"), "--migrate", f"{__name__}:shout"]) == 0
+    shutil.rmtree(tmp_path / "c")
+    (tmp_path / "c.migrated").rename(tmp_path / "c")
+    sunk = len(receiver.so_far)
+    run(serve, app, ["a 200", "a 200"], isolation)
+    eventually(lambda: outputs in b"".join(receiver.so_far[sunk:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from unittest.mock import ANY
 
 import pytest
 from live_on_spark import Count, line, send, text
@@ -17,6 +18,7 @@ from wallaroo_spark.live.serve import Server
 from wallaroo_spark.live.stored import StoredOnSpark
 
 import wallaroo
+from wallaroo.canonical import structure
 from wallaroo.cli.main import main
 from wallaroo.engine import ServeOptions
 from wallaroo.records import Tick
@@ -33,9 +35,11 @@ class Total:
         self.total = total
 
 
-def change(partition, key, state):
+def change(name, key, state):
     """Migrate."""
-    return Total(state.count + 100) if partition == "counts" else state
+    if name == "Words":
+        return tuple([message.upper() for message in state])
+    return Total(state.count + 100) if name == "counts" else state
 
 
 @wallaroo.key_extractor
@@ -51,7 +55,7 @@ def numbered(message, state):
     return f"{message} {state.count}"
 
 
-def application(port, builder):
+def application(port, builder, fades=True):
     """Count words for ever, for ten seconds after their last visit, and in a window."""
     config = wallaroo.TCPSourceConfig("127.0.0.1", 0, text)
     sink = wallaroo.TCPSinkConfig("127.0.0.1", port, line)
@@ -60,10 +64,11 @@ def application(port, builder):
         name="fading", state=Count, expire_after=wallaroo.seconds(10)
     )(numbered)
     windows = wallaroo.session_windows(wallaroo.seconds(30)).over(Words)
-    words = wallaroo.source("p", config).key_by(whole)
-    return wallaroo.build_application(
-        "stored", words.to(count).to(fading).to(windows).to_sink(sink)
-    )
+    words = wallaroo.source("p", config).key_by(whole).to(count)
+    if not fades:
+        more = wallaroo.source("q", config).to_sink(sink)
+        return wallaroo.build_application("stored", more, words.to(windows).to_sink(sink))
+    return wallaroo.build_application("stored", words.to(fading).to(windows).to_sink(sink))
 
 
 class Words:
@@ -82,13 +87,13 @@ class Words:
         return " | ".join(words)
 
 
-def served(app, clock, checkpoint=None):
+def served(app, clock, checkpoint=None, **own):
     """Serve in the session that the tests share: a run with `--checkpoint` has one of its own."""
     temporary = TemporaryDirectory("run")
     if checkpoint is not None:
         checkpoint.rename(temporary.path / "checkpoint")
     options = ServeOptions(partitions=2, stop_timeout=PATIENCE)
-    handle = Server(app, options, spark_options({}), temporary=temporary, clock=clock)
+    handle = Server(app, options, spark_options(own), temporary=temporary, clock=clock)
     return handle, temporary.path / "checkpoint"
 
 
@@ -123,7 +128,7 @@ def made(spark_engine, receiver, tmp_path):
 
 
 @pytest.mark.xdist_group("spark")
-def test_states_are_shown_checked_and_changed(made, receiver, capsys):
+def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
     directory, clock = made
     code, told = shown(capsys, directory)
     assert code == 0
@@ -133,7 +138,11 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys):
     code, told = shown(capsys, directory, "--entities")
     assert code == 0
     lines = [json.loads(line) for line in told.out.splitlines()]
-    found = {(one["partition"], one["key"]["str"]): one for one in lines}
+    found = {(one["partition"], one["key"]["str"]): one for one in lines if "state" in one}
+    windows = [(one["step"], one["key"]["str"], one["start"]) for one in lines if "step" in one]
+    assert windows == [("Words", "a", clock.now - 10 * SECOND), ("Words", "b", ANY)]
+    assert lines[-1]["end"] == lines[-1]["start"] + 30 * SECOND
+    assert lines[-1]["accumulators"] == [structure(("b 1 1",))]
     assert {name: one["state"][3] for name, one in found.items()} == {
         ("counts", "a"): ["dict", [[["str", "count"], ["int", "0x3"]]]],
         ("counts", "b"): ["dict", [[["str", "count"], ["int", "0x1"]]]],
@@ -172,13 +181,31 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys):
     with pytest.raises(CheckpointError, match=r"'counts', .*Total: what is stored has no 'total'"):
         served(application(receiver.port, Total), clock, directory.with_name("other"))
 
+    changed = application(receiver.port, Count, fades=False)
+    shutil.copytree(directory, directory.with_name("changed"))
+    with pytest.raises(CheckpointError, match=r"--accept-topology --drop-state fading\. "):
+        served(changed, clock, directory.with_name("changed"))
+    assert "dropped state partition 'fading': 2 entities" in caplog.messages
+    assert "kept    windows of 'Words', sessions, gap 30 s: 2 open" in caplog.messages
+    shutil.copytree(directory, directory.with_name("accepted"))
+    own = {"accept_topology": True, "drop_state": ["fading"]}
+    handle, _ = served(changed, clock, directory.with_name("accepted"), **own)
+    send(handle, "a", "b")
+    clock.now += 31 * SECOND
+    eventually(lambda: handle.progress().written == 2, PATIENCE)
+    handle.stop()
+    assert handle.wait(PATIENCE).exit_code == 0
+    assert b"a 1 1 | a 2 2 | a 3 1 | a 4\nb 1 1 | b 2\n" in receiver.so_far
+
+    clock.now -= 31 * SECOND
     code, told = shown(capsys, directory, "--migrate", f"{__name__}:change")
-    assert told.out.startswith("4 states, 2 of them changed; the new checkpoint is ")
+    assert told.out.startswith(
+        "6 states and accumulators, 4 of them changed; the new checkpoint is "
+    )
     handle, _ = served(application(receiver.port, Total), clock, directory.with_name("c.migrated"))
     send(handle, "a", "b")
     clock.now += 31 * SECOND
     eventually(lambda: handle.progress().written == 2, PATIENCE)
     handle.stop()
     assert handle.wait(PATIENCE).exit_code == 0
-    _, last = receiver.got(2)
-    assert last == b"a 1 1 | a 2 2 | a 3 1 | a 104 2\nb 1 1 | b 102 1\n"
+    assert b"A 1 1 | A 2 2 | A 3 1 | a 104 2\nB 1 1 | b 102 1\n" in receiver.so_far
