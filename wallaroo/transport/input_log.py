@@ -403,14 +403,15 @@ class InputLog:
                     os.ftruncate(self._fd, file.size)
             except OSError as worse:
                 self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
-            raise self._refusal(error, f"{records} records") from error
+            what = "1 record was" if records == 1 else f"{records} records were"
+            raise self._refusal(error, f"{what} not taken") from error
         self._starved = False
 
     def _refusal(self, error: OSError, what: str) -> InputLogError:
         self._starved = error.errno in _NO_ROOM
         kind = InputLogFullError if self._starved else InputLogError
         return kind(
-            f"the input log {self.path} cannot be written: {error.strerror}; {what} were not taken"
+            f"the input log {self.path} cannot be written: {error.strerror}; {what}"
         )
 
     def _not_synced(self, error: OSError) -> InputLogError:
@@ -440,7 +441,7 @@ class InputLog:
             if self._names is not None:
                 self._names.add(fresh)
         except OSError as error:
-            raise self._refusal(error, "its records") from error
+            raise self._refusal(error, "its records were not taken") from error
         try:  # from here on there is a file that later ones must not contradict
             sync_directory(self.path)
             fd = os.open(fresh.path, os.O_WRONLY | os.O_APPEND)

@@ -241,7 +241,7 @@ def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
         f"the input log {path} cannot be written: No space left on device; "
         "3 records were not taken\n"
         f"the input log {path} cannot be written: No space left on device; "
-        "1 records were not taken\n1\n"
+        "1 record was not taken\n1\n"
     )
 
 
@@ -254,7 +254,7 @@ def test_a_disk_that_is_read_only_for_a_time_takes_what_comes_later(log, monkeyp
         patch.setattr(os, "write", refused)
         patch.setattr(os, "ftruncate", refused)
         for _ in range(2):
-            with pytest.raises(InputLogFullError, match="Read-only file system; 1 records were"):
+            with pytest.raises(InputLogFullError, match="Read-only file system; 1 record was"):
                 log.append("a", [b"refused"])
     assert log.append("a", [b"after"]) == 2
     assert payloads_of(log, 0, 2) == [b"before", b"after"]
