@@ -410,9 +410,7 @@ class InputLog:
     def _refusal(self, error: OSError, what: str) -> InputLogError:
         self._starved = error.errno in _NO_ROOM
         kind = InputLogFullError if self._starved else InputLogError
-        return kind(
-            f"the input log {self.path} cannot be written: {error.strerror}; {what}"
-        )
+        return kind(f"the input log {self.path} cannot be written: {error.strerror}; {what}")
 
     def _not_synced(self, error: OSError) -> InputLogError:
         """Refuse all records from now on: it is unknown what is on the disk."""
