@@ -157,15 +157,7 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="refuse to begin if --checkpoint holds none, as after a mistyped path",
     )
-    parser.add_argument(
-        "--skip-record",
-        action="append",
-        default=[],
-        type=index,
-        metavar="N",
-        help="make a dead letter of record N of the input log, which ends each restart; may be "
-        "repeated",
-    )
+    add_skip_record(parser)
     parser.add_argument(
         "--accept-old-states",
         action="store_true",
@@ -183,6 +175,19 @@ def add_checkpoint(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="with --accept-topology: let go what is stored of this state partition, window step "
         "or source, which the application no longer has; may be repeated",
+    )
+
+
+def add_skip_record(parser: argparse.ArgumentParser) -> None:
+    """Add ``--skip-record``."""
+    parser.add_argument(
+        "--skip-record",
+        action="append",
+        default=[],
+        type=index,
+        metavar="N",
+        help="make a dead letter of record N of the input log, which ends each run; may be "
+        "repeated",
     )
 
 

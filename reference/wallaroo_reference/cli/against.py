@@ -119,6 +119,8 @@ def _command(command: str, options: argparse.Namespace, app: str, more: Sequence
         common += ["--from", str(options.state)]
     if options.last is not None:
         common += ["--last", str(options.last)]
+    for number in options.skip_record:
+        common += ["--skip-record", str(number)]
     if options.until is not None:
         common += ["--until", str(options.until)]
     unread = len(options.unread_arguments)

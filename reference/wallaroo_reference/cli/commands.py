@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaroo.cli.arguments import APP_HELP, KEY_HELP, add_on_error, add_progress, count, index
+from wallaroo.cli.arguments import (
+    APP_HELP,
+    KEY_HELP,
+    add_on_error,
+    add_progress,
+    add_skip_record,
+    count,
+    index,
+)
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -144,6 +152,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=count,
         help="with --from: run the last N records, also those that the state has met already",
     )
+    add_skip_record(parser)
     parser.add_argument(
         "--until", metavar="SEQUENCE", type=count, help="stop before the record of this number"
     )

@@ -102,11 +102,10 @@ def rerun(options: argparse.Namespace) -> int:
             json_lines.end(one)
     if not options.json:
         stream_of_report = sys.stderr if options.stdout else sys.stdout
-        lines = [
-            *_beginning(options, given, refused, application),
+        for line in [
+            *_beginning(options, given, refused),
             *_report(one, time.monotonic() - began),
-        ]
-        for line in lines:
+        ]:
             print(escaped(line), file=stream_of_report)
     return 0 if one.machine.ended is None and not refused else 1
 
@@ -122,9 +121,7 @@ def _refuse_inside(target: Path, recording: Path) -> None:
         raise UsageError(f"{target} is in the recording {recording}; write elsewhere")
 
 
-def _beginning(
-    options: argparse.Namespace, given: Input, refused: Sequence[str], application: Application
-) -> list[str]:
+def _beginning(options: argparse.Namespace, given: Input, refused: Sequence[str]) -> list[str]:
     """Return with which state a rerun has begun, and why a run would not have."""
     state = given.state
     if state is None:
@@ -134,11 +131,6 @@ def _beginning(
     windows = f", {len(state.windows):,} keys with open windows" if state.windows else ""
     lines = [f"refused: a run would not begin: {text}" for text in refused]
     lines.append(f"begun at record {state.position:,} of {options.state}{entities}{windows}")
-    for name in counts.keys() - application.partition.keys():
-        lines.append(f"left out: {counts[name]:,} entities of {name}, which is no state partition")
-    steps_now = state.steps_in(application)
-    if gone := sum([one.step not in steps_now for one in state.windows]):
-        lines.append(f"left out: {gone:,} keys with open windows of steps that are others now")
     if given.start == given.until > given.log.first and options.last is None:
         lines.append("no input waits: --last N runs the last N records again")
     if again := max(0, min(state.position, given.until) - given.start):
@@ -194,7 +186,7 @@ def opened(options: argparse.Namespace, application: Application) -> tuple[Input
         )
     until = log.following if options.until is None else min(options.until, log.following)
     if options.state is None:
-        return Input(log, 0, until), []
+        return Input(log, 0, until, skip=options.skip_record), []
     state = _stored(options.state, log.identity)
     _take_classes(state, sys.modules[load_module(options.app).name])
     if not log.first <= state.position <= log.following:
@@ -206,7 +198,7 @@ def opened(options: argparse.Namespace, application: Application) -> tuple[Input
     start = state.position
     if options.last is not None:
         start = max(log.first, until - options.last)
-    given = Input(log, min(start, until), until, state)
+    given = Input(log, min(start, until), until, state, options.skip_record)
     return given, refusals(options.state, application, state)
 
 

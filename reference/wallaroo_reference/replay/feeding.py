@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from wallaroo.transport.generators import from_log
 from wallaroo.transport.log_format import Kind, Run
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
+from wallaroo.transport.skipping import skipped, skipping
 from wallaroo.transport.stored_state import StoredState
 from wallaroo_reference.cells import (
     NOT_NOTED,
@@ -42,12 +43,14 @@ class Input:
         start: number of the first record.
         until: number of the first record that is left out.
         state: what the application begins with; `None`: with nothing, at record 0.
+        skip: numbers of records that are left out (`wallaroo.transport.skipping`).
     """
 
     log: RecordedLog
     start: int
     until: int
     state: StoredState | None = None
+    skip: Collection[int] = ()
 
     def interpreter(
         self, application: Application, *, on_error: str, observer: Observer | None = None
@@ -58,7 +61,7 @@ class Input:
             WallarooError: the state cannot be read by the application's code.
         """
         machine = Interpreter(
-            application,
+            skipping(application) if self.skip else application,
             partitions=self.log.identity.partitions,
             on_error=on_error,
             keeps=self.state is not None,
@@ -139,7 +142,7 @@ def feed(
     """
     machine.meter.most = MOST_OF_A_MESSAGE  # as in a live run
     sources = application.sources
-    for run in given.log.runs(given.start, given.until):
+    for run in skipped(given.log.runs(given.start, given.until), given.skip):
         if run.source and run.source not in sources:
             raise _no_source(application, run)
         generated = run.source and isinstance(sources[run.source].config, GenSourceConfig)

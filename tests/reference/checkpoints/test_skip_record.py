@@ -64,7 +64,7 @@ def letters(path):
 
 @pytest.mark.parametrize(("bad", "mode"), [("exit", []), ("exit", ["--isolated"]), ("much", [])])
 def test_the_message_that_ends_each_restart_is_left_out(run, tmp_path, bad, mode):
-    options = ["--stdin", *mode]
+    options = ["--stdin", "--record", "r", *mode]
     code, out, err = run(*options, data=f"a\n{bad}\nb\n".encode())
     assert (code, out) == (1, "a\n")
     assert "leave this message out with --skip-record 1, which makes a dead letter of it" in err
@@ -79,6 +79,10 @@ def test_the_message_that_ends_each_restart_is_left_out(run, tmp_path, bad, mode
         "SkippedRecordError",
     )
     assert base64.b64decode(letter["payload"]) == bad.encode()
+    again = wallaroo("rerun", "r", "app.py", "--stdout", cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (1, b"a\n")
+    again = wallaroo("rerun", "r", "app.py", "--stdout", *skip, cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (0, b"a\nb\nc\n")
     # What is done with needs no option, and does not mind it.
     assert run(*options, *skip, data=b"d\n")[:2] == (0, "d\n")
 

@@ -176,20 +176,21 @@ def test_where_no_input_waits_the_next_step_is_named(made):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"counts", first', '"others", first', "left out: 2 entities of counts, which is no state"),
+        ('"counts", first', '"others", first', "dropped state partition 'counts': 2 entities"),
         (
             ".to(split)",
             ".to(split).to(split)",
-            "belongs to another topology; what this application",
+            "new     step 'split' of pipeline 'words'",
         ),
     ],
 )
 def test_another_topology_is_refused_and_tried_as_far_as_it_fits(made, tmp_path, old, new, said):
     changed = tmp_path / "changed.py"
     changed.write_text(VOTES.replace(old, new))
-    code, out, _ = called("checkpoint", made / "c", "--try", changed, "--last", "1")
+    code, out, err = called("checkpoint", made / "c", "--try", changed, "--last", "1")
     assert code == 1
-    assert said in out
+    assert "refused: a run would not begin: " in out
+    assert said in err
     assert "words/0: 1 outputs" in out
 
 
