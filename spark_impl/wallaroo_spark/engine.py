@@ -11,7 +11,7 @@ from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
 from wallaroo_spark.bounded.traces import SMALL
-from wallaroo_spark.jvm.pickling import pickle_application, warn_of_states_in_functions
+from wallaroo_spark.jvm.pickling import pickle_application, warn_of_unportable_states
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
@@ -33,7 +33,7 @@ class SparkEngine:
         """Refuse Kafka, and components that cannot be sent; warn of states that cannot be kept."""
         refuse_kafka(application, "Spark")
         pickle_application(application)
-        warn_of_states_in_functions(application)
+        warn_of_unportable_states(application)
 
     def run(self, case: Case) -> Trace:
         """Run one bounded case: as a stream if it chooses its batches, else as a batch job."""

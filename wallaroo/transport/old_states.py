@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.copying import Copies, copies_by
+from wallaroo.judging import DeadLetterError
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.windowing.kinds import windowed
@@ -78,6 +79,16 @@ class FreshStates:
         Where this is what it was when a checkpoint was written, nothing in it needs to be read.
         """
         return {str(place): _described(make) for place, make in self._make.items()}
+
+    def unportable(self) -> Iterator[tuple[Place, str]]:
+        """Yield the places whose fresh objects cannot be stored and read back, each with why."""
+        for place, make in self._make.items():
+            with contextlib.suppress(Exception, SystemExit):  # user code: it is met where it is run
+                fresh = make()
+                try:
+                    self._copies.copied(fresh)
+                except DeadLetterError as error:
+                    yield place, error.error
 
     def refusal(self, place: Place, stored: bytes) -> str:
         """Return why this cannot stand for a state that the application builds; empty: it can.

@@ -26,6 +26,7 @@ from pyspark import cloudpickle
 from wallaroo.decorators import Decorated
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
+from wallaroo.transport.old_states import FreshStates
 from wallaroo_spark.worker.modules import arrived
 
 MAIN = "__main__"
@@ -171,30 +172,20 @@ def states_of_main(application: Application) -> Iterator[tuple[str, str]]:
             yield partition.name, partition.builder.name
 
 
-def warn_of_states_in_functions(application: Application) -> None:
-    """Log which states are of a class inside a function: no pickle finds it by its name.
+def warn_of_unportable_states(application: Application) -> None:
+    """Log which states and accumulators cannot be pickled, as they are before any message.
 
-    Their messages are dead letters, `unportable`, in `isolated` mode of every engine and on Spark.
+    Each message that meets one is a dead letter, `unportable`, on Spark and in `isolated` mode of
+    every engine.
     """
-    for partition in application.partitions:
-        kind = partition.builder.component
-        if application.codec is None and isinstance(kind, type) and not _is_portable(kind):
-            _log.warning(
-                "state partition %r: its states are of the class %s, which is inside a function, "
-                "so they cannot be pickled, and each message that meets one becomes a dead letter "
-                "(unportable); move the class out of the function",
-                partition.name,
-                kind.__qualname__,
-            )
-
-
-def _is_portable(kind: type) -> bool:
-    """Whether objects of a class can be pickled, as far as its name and its methods tell."""
-    if "<locals>" not in kind.__qualname__ or kind in copyreg.dispatch_table:
-        return True
-    # Those of a library's class, such as `Counter`, refer to the class itself.
-    own = [base for base in kind.__mro__ if "<locals>" in base.__qualname__]
-    return any(name in vars(base) for base in own for name in ("__reduce__", "__reduce_ex__"))
+    for place, error in FreshStates(application).unportable():
+        _log.warning(
+            "%s: each message that meets it becomes a dead letter (unportable), because %s. A "
+            "state may hold no lock, file, connection or lambda, and its class stands at the top "
+            "of a module, not in a function",
+            place,
+            error,
+        )
 
 
 def _error_about_component(application: Application, error: Exception) -> ShippingError:

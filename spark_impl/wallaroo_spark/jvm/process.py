@@ -28,8 +28,8 @@ from typing import IO, Protocol
 
 from platformdirs import user_cache_path
 
-from wallaroo.errors import WallarooError
 from wallaroo.overriding import override
+from wallaroo_spark.jvm.failures import SparkStartError, end_of_jvm
 from wallaroo_spark.jvm.java import find_java, options_for
 from wallaroo_spark.jvm.pyspark_private import CONNECTION_FILE
 from wallaroo_spark.jvm.settings import SessionSettings
@@ -62,11 +62,8 @@ _START_TIMEOUT = 60.0  # seconds until the JVM must have reported its port
 _END_TIMEOUT = 5.0  # seconds for the JVM's shutdown hooks, after which it is killed
 _ARCHIVE_TIMEOUT = 90.0  # the same if it writes an archive of its classes
 _EXIT_CODES = (0, 143)  # exit codes of a JVM that ended in order
+_UNCAUGHT = 'Exception in thread "main" org.apache.spark.SparkException: '
 _LAST_LINES = 20  # last lines of its stderr, kept for error texts
-
-
-class SparkStartError(WallarooError):
-    """The JVM did not start, or Spark did not start in it."""
 
 
 class Jvm(Protocol):
@@ -80,9 +77,8 @@ class Jvm(Protocol):
     def pid(self) -> int:
         """Its process id."""
 
-    @property
-    def last_output(self) -> str:
-        """The last lines it wrote to standard error, if known."""
+    def death(self, patience: float) -> str:
+        """Return how it ended, if it has after so many seconds; empty: it runs."""
 
     def connection(self) -> tuple[int, str]:
         """Wait until it has reported its gateway's port and secret, and return them.
@@ -105,8 +101,6 @@ class Jvm(Protocol):
 class SubmittingJvm(Jvm):
     """The JVM of the `spark-submit` that started this process."""
 
-    last_output = ""
-
     def __init__(self) -> None:
         self._parent = os.getppid()
 
@@ -124,6 +118,10 @@ class SubmittingJvm(Jvm):
     @override
     def alive(self) -> bool:
         return os.getppid() == self.pid
+
+    @override
+    def death(self, patience: float) -> str:
+        return "" if self.alive else f"Spark's JVM (process {self.pid}, of spark-submit) has ended"
 
     @override
     def connection(self) -> tuple[int, str]:
@@ -182,10 +180,12 @@ class OwnJvm(Jvm):
     def pid(self) -> int:
         return self._process.pid
 
-    @property
     @override
-    def last_output(self) -> str:
-        return " | ".join(self._last_lines[-3:])
+    def death(self, patience: float) -> str:
+        try:
+            return end_of_jvm(self.pid, self._process.wait(patience))
+        except subprocess.TimeoutExpired:
+            return ""
 
     @override
     def connection(self) -> tuple[int, str]:
@@ -193,17 +193,21 @@ class OwnJvm(Jvm):
         while not self._connection_file.exists():
             if not self.alive:
                 self._echo.join(_END_TIMEOUT)
-                said = " | ".join(self._last_lines) or "nothing"
-                raise SparkStartError(
-                    f"Spark's JVM ended with {self._process.returncode} at its start; "
-                    f"it said: {said}"
-                )
+                raise SparkStartError(self._ended_at_once())
             if time.monotonic() > deadline:
                 raise SparkStartError(f"Spark's JVM did not answer within {_START_TIMEOUT:.0f} s")
             time.sleep(0.01)
         content = self._connection_file.read_bytes()
         (port,) = struct.unpack(">i", content[:4])
         return port, content[8:].decode()
+
+    def _ended_at_once(self) -> str:
+        lines = [line for line in self._last_lines if not line.startswith("at ")]
+        said = " | ".join(lines).removeprefix(_UNCAUGHT)
+        if not said:
+            return end_of_jvm(self.pid, self._process.returncode)
+        memory = ". Its size is --conf spark.driver.memory=2g" if "heap" in said else ""
+        return f"Spark's JVM did not start: {said.rstrip('.')}{memory}"
 
     @override
     def kill(self) -> None:
@@ -254,6 +258,7 @@ class OwnJvm(Jvm):
             "-cp",
             f"{home}/jars/*",
             *options,
+            "-XX:+ExitOnOutOfMemoryError",  # not in the archive's name: it loads no classes
             f"-Dlog4j2.configurationFile={_LOGGING}",
             f"-Dwallaroo.log={level}",
             f"-Djava.io.tmpdir={directory}",

@@ -33,6 +33,7 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     # Its log goes to the root logger, as users' logs do: each command, and the whole traceback of
     # each failed batch, which the engine reports in one line.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)  # when the JVM dies, it logs there
     given = {
         "PYSPARK_GATEWAY_PORT": str(port),
         "PYSPARK_GATEWAY_SECRET": secret,
@@ -45,6 +46,18 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     context: Any = spark.sparkContext
     context._accumulatorServer.handle_error = lambda *_: None
     return spark
+
+
+def answers() -> bool:
+    """Whether the JVM of the session answers."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm
+    try:
+        return jvm is not None and jvm.java.lang.System.nanoTime() is not None
+    except (Py4JError, OSError):
+        return False
 
 
 def conf_of_gateway() -> list[tuple[str, str]]:
@@ -106,6 +119,11 @@ def disconnect(*, stop_spark: bool) -> None:
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether the root logger passes a record on: all but what Py4J logs there."""
+    return record.module != "java_gateway"
 
 
 @contextlib.contextmanager

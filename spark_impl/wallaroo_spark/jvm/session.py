@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from wallaroo_spark.jvm import pyspark_private
-from wallaroo_spark.jvm.process import Jvm, OwnJvm, SparkStartError, SubmittingJvm
+from wallaroo_spark.jvm.failures import SparkStartError, cause_of, explained, text_of
+from wallaroo_spark.jvm.process import Jvm, OwnJvm, SubmittingJvm
 from wallaroo_spark.jvm.settings import SessionSettings
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
 
 _MOMENT = 1.0  # seconds
+_STANDALONE = "spark://"
+_REACHED = 20.0  # seconds in which a cluster's master must be reached
+_AGAIN = 0.5  # seconds between attempts to reach it
+_DYING = 5.0  # seconds for a JVM that does not answer any more to end; for an attempt
+
+_log = logging.getLogger("wallaroo.spark")
 
 
 @contextmanager
@@ -92,12 +102,11 @@ class Session:
             started(self)
             port, secret = self._jvm.connection()
             conf = settings.spark_conf(self.directory)
+            self._await_master()
             try:
                 self.spark = pyspark_private.connect(port, secret, conf)
             except Exception as error:
-                first = str(error).strip().splitlines()[0]
-                output = self._jvm.last_output
-                raise SparkStartError(f"Spark did not start: {first} {output}".strip()) from error
+                raise SparkStartError(self._why_not(text_of(error))) from error
         except BaseException:
             self.close()
             raise
@@ -106,6 +115,54 @@ class Session:
     def alive(self) -> bool:
         """Whether the JVM is running."""
         return self._jvm is not None and self._jvm.alive
+
+    def death(self) -> str:
+        """Return how the JVM died, if it has; called when something has failed. Empty: it runs."""
+        if self._jvm is None:
+            return ""
+        return self._jvm.death(_DYING if not pyspark_private.answers() else 0.0)
+
+    def _await_master(self) -> None:
+        """Wait until the master of a standalone cluster can be reached.
+
+        Spark tries too, but it says nothing meanwhile, and not why it gives up.
+
+        Raises:
+            SparkStartError: it cannot be reached in time.
+        """
+        master = self.settings.master
+        if not master.startswith(_STANDALONE):
+            return
+        _log.info("connecting to Spark's master %s, for %.0f s at most", master, _REACHED)
+        end = time.monotonic() + _REACHED
+        places = [place.rpartition(":") for place in master.removeprefix(_STANDALONE).split(",")]
+        while self.alive:
+            for host, _, port in places:
+                try:
+                    socket.create_connection((host.strip("[]"), int(port)), _DYING).close()
+                except (OSError, ValueError) as error:
+                    why = getattr(error, "strerror", None) or str(error)
+                else:
+                    return
+            if time.monotonic() >= end:
+                raise SparkStartError(
+                    f"Spark's master {master} cannot be reached, after {_REACHED:.0f} s: {why}. "
+                    "Check that it runs, and the address in --master, as its page shows it"
+                )
+            time.sleep(_AGAIN)
+
+    def _why_not(self, text: str) -> str:
+        """Return why Spark did not start, by the text of its error."""
+        assert self._jvm is not None
+        death = self.death()
+        master = self.settings.master
+        if death and master.startswith(_STANDALONE):
+            return (
+                f"Spark's master {master} has not taken this run within a minute: {death}. Check "
+                "that a master of the same version of Spark is at this address, and its secret"
+            )
+        kind, cause = cause_of(text)
+        return death or explained(text) or f"Spark did not start: {kind}: {cause}"
 
     @property
     def cores(self) -> int:

@@ -10,18 +10,20 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from wallaroo.errors import WallarooError
 from wallaroo.metrics.registry import MOST_EXECUTORS
+from wallaroo_spark.jvm.failures import worker_died
 from wallaroo_spark.jvm.pyspark_private import executors
 from wallaroo_spark.jvm.session import Session, borrowed
 from wallaroo_spark.jvm.shipping import ship
 from wallaroo_spark.live.call_monitor import CallMonitor
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery
-from wallaroo_spark.live.failures import explained
+from wallaroo_spark.live.failures import explaining
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.plans.feed import FeedServer
@@ -32,6 +34,7 @@ from wallaroo_spark.wire.rows import collected
 
 _LOOK = 0.1  # seconds between checks whether the query still runs
 _LOOKS = 20  # of these, between looks at Spark's own figures
+_PATIENCE = 16.0  # seconds without an executor after which it is said
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -88,15 +91,8 @@ class LiveQuery:
             ):
                 self._up = True
                 self._started(session)
-                try:
+                with explaining(self._checkpoint.directory, session.death):
                     self._run_or_find_killing_call(session, server.address)
-                except WallarooError:
-                    raise
-                except Exception as error:
-                    # The error's text can be read only while Spark runs.
-                    _log.debug("Spark failed", exc_info=error)
-                    text = str(error) or type(error).__name__
-                    raise WallarooError(explained(text, self._checkpoint.directory)) from error
         except Exception:
             if not self.over.is_set():
                 raise  # errors after `end` was called are ignored
@@ -125,7 +121,7 @@ class LiveQuery:
         try:
             self._work(session, address)
         except Exception as error:
-            if not _worker_died(error) or self.over.is_set() or self._killed:
+            if not worker_died(error) or self.over.is_set() or self._killed:
                 raise
             self._find_killing_call(session, address)
 
@@ -147,11 +143,14 @@ class LiveQuery:
         watch = self._delivery.watch
         if watch is not None:
             watch.running()
-        looks = 0
+        looks, alone = 0, not session.settings.local
         while not self.over.wait(_LOOK):
             looks += 1
-            if watch is not None and looks % _LOOKS == 0:
-                watch.progressed(query.lastProgress, executors(session.spark, MOST_EXECUTORS))
+            if looks % _LOOKS == 0 and (alone or watch is not None):
+                there = executors(session.spark, MOST_EXECUTORS)
+                alone = alone and not _has_executor(session, there, looks * _LOOK)
+                if watch is not None:
+                    watch.progressed(query.lastProgress, there)
             if not query.isActive:
                 query.awaitTermination()  # raises what ended it
                 raise WallarooError("Spark ended the query")
@@ -175,7 +174,7 @@ class LiveQuery:
                 self._work(session, address)
             except Exception as error:
                 killing = monitor.killing_call()
-                if not _worker_died(error) or killing is None:
+                if not worker_died(error) or killing is None:
                     raise
             else:
                 return  # no worker died this time
@@ -184,6 +183,16 @@ class LiveQuery:
         self._work(session, address)
 
 
-def _worker_died(error: Exception) -> bool:
-    text = str(error)
-    return "Python worker exited unexpectedly" in text or "Python worker crashed" in text
+def _has_executor(session: Session, there: Sequence[Mapping[str, Any]], waited: float) -> bool:
+    """Whether a cluster has given the run an executor; a warning says so when it has not."""
+    if any(executor["executor"] != "driver" for executor in there):
+        return True
+    if _PATIENCE <= waited < _PATIENCE + _LOOKS * _LOOK:
+        _log.warning(
+            "Spark's master %s has given this run no executor for %.0f s, and it waits: no worker "
+            "has enough free memory and cores, or executors fail at their start. The master's page "
+            "says which; --conf spark.executor.memory and spark.executor.cores ask for less",
+            session.settings.master,
+            waited,
+        )
+    return False

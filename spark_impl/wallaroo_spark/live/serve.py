@@ -28,7 +28,7 @@ from wallaroo.transport.skipping import refuse_unskippable, way_past
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
 from wallaroo_spark.jvm.java import find_java
-from wallaroo_spark.jvm.pickling import pickle_application, warn_of_states_in_functions
+from wallaroo_spark.jvm.pickling import pickle_application, warn_of_unportable_states
 from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.temporary import TemporaryDirectory
 from wallaroo_spark.live.delivery import Delivery
@@ -80,7 +80,7 @@ class Server(Handle):
         self._done = threading.Event()
         self._result: Summary | None = None
         self._killed = False
-        warn_of_states_in_functions(application)
+        warn_of_unportable_states(application)
         if not SubmittingJvm.is_there():
             find_java()
         pickled = pickle_application(application)

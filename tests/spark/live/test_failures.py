@@ -90,7 +90,7 @@ END = (
         ),
         (
             QUERY + "Job aborted due to stage failure" + END,
-            "Spark failed: Job aborted due to stage failure SQLSTATE: 39000 SQLSTATE: XXKST",
+            "Spark failed: Job aborted due to stage failure",
         ),
         (
             "An error occurred while calling o1.load.\n"

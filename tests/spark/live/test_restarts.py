@@ -47,6 +47,26 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
         assert not psutil.pid_exists(jvm)
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_jvm_that_dies_is_named_with_its_signal(number, spark_engine, receiver, caplog):
+    handle = spark_engine.serve(build(receiver.port), options())
+    send(handle, "a")
+    eventually(lambda: b"".join(receiver.so_far), PATIENCE)
+    os.kill(jvm_of(os.getpid()), number)
+    summary = handle.wait(PATIENCE)
+    assert f"died of {number.name}" in summary.problem
+    assert "Exception while sending command" not in caplog.text
+
+
+def test_a_master_that_is_not_there_is_named(spark_engine, receiver, monkeypatch, caplog):
+    monkeypatch.setattr("wallaroo_spark.jvm.session._REACHED", 0.5)
+    caplog.set_level("INFO")
+    own = {"master": "spark://127.0.0.1:1"}
+    summary = spark_engine.serve(build(receiver.port), options(own=own)).wait(PATIENCE)
+    assert "connecting to Spark's master spark://127.0.0.1:1, for " in caplog.text
+    assert summary.problem.startswith("Spark's master spark://127.0.0.1:1 cannot be reached, after")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_jvm_does_not_outlive_us(number, receiver):
     command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
