@@ -34,6 +34,13 @@ DEFAULT_PORT: Final = 9092
 MAX_MESSAGE_SIZE: Final = 1_000_000
 """Bytes of an output: value, key and headers. What brokers take, unless they are told otherwise."""
 
+KAFKA_OPTIONS: Final = (
+    *[f"--kafka_source_{name}" for name in ("topic", "brokers", "log_level")],
+    *[f"--kafka_sink_{name}" for name in ("topic", "brokers", "log_level")],
+    *("--kafka_sink_max_produce_buffer_ms", "--kafka_sink_max_message_size"),
+)
+"""The options that are read here; a name may stand behind the hyphens, as in ``--NAME_kafka_…``."""
+
 _TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
 _LOG_LEVELS = ("fine", "debug", "info", "warn", "warning", "error", "critical")
 _HIDDEN = "…"

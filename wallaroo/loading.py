@@ -29,6 +29,7 @@ from wallaroo.building.builder import ApplicationBuilder
 from wallaroo.errors import (
     ApplicationLoadError,
     ApplicationNotFoundError,
+    KafkaArgumentError,
     UsageError,
     WallarooParameterError,
 )
@@ -184,15 +185,24 @@ def set_up(
             f"and it returns ApplicationBuilder(…)….build(){hint}"
         )
     errors: list[ApplicationLoadError] = []
-    for extra in _tried(args, errors) if placeholders else [()]:
+    kafka: list[str] = []  # options of Kafka that the application has wanted, with placeholders
+    tried = iter(_tried(args, errors) if placeholders else [()])
+    extra = next(tried, None)
+    while extra is not None:
         try:
             with _user_code(shown, loaded.directory):
-                return _checked(shown, setup([*args, *extra]))
+                return _checked(shown, setup([*args, *kafka, *extra]))
+        except KafkaArgumentError as error:
+            if not placeholders or not error.option or error.option in kafka:
+                raise
+            kafka += [error.option, "TOPIC" if error.option.endswith("_topic") else _PLACEHOLDER]
+            continue
         except ApplicationLoadError as error:
             # An application that gets one address and unpacks two raises one of these.
             if not isinstance(error.__cause__, (IndexError, ValueError)):
                 raise
             errors.append(error)
+        extra = next(tried, None)
     # An error about something else says more than the error about the number of addresses.
     reported = next((error for error in errors if not _is_about_number(error)), errors[0])
     if _wants_names(reported) and _has_option(args, ADDRESS_OPTIONS[0]):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wallaroo.findings import Finding
+from wallaroo.kafka_records import Output
 from wallaroo.keys import Key, show_key
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended, Entity, OpenWindow, Reason, Trace
@@ -39,15 +40,28 @@ def trace_text(trace: Trace) -> str:
     return "\n".join(lines) or "nothing came out"
 
 
-def output_lines(outputs: Mapping[SinkId, Sequence[bytes]]) -> list[str]:
+def output_lines(outputs: Mapping[SinkId, Sequence[Output]]) -> list[str]:
     """Return the outputs, with their sink where there are several."""
     if len(outputs) == 1:
-        return [repr(output) for written in outputs.values() for output in written]
+        return [output_text(output) for written in outputs.values() for output in written]
     return [
         f"{pipeline}[{index}]  {output}"
         for (pipeline, index), written in outputs.items()
-        for output in [repr(each) for each in written] or [NOTHING]
+        for output in [output_text(each) for each in written] or [NOTHING]
     ]
+
+
+def output_text(output: Output) -> str:
+    """Return an output: its bytes; of a Kafka sink all that is sent, and for which record."""
+    if isinstance(output, bytes):
+        return repr(output)
+    parts = [repr(output.value)]
+    if output.key is not None:
+        parts.append(f"key {output.key!r}")
+    if output.partition is not None:
+        parts.append(f"partition {output.partition}")
+    parts += [f"{name!a}: {value!r}" for name, value in output.headers]
+    return ", ".join([*parts, f"at {output.timestamp} ms, for record {output.number}"])
 
 
 def dead_letter_line(letter: DeadLetter) -> str:

@@ -58,7 +58,7 @@ def test_offsets_and_the_topic_are_filled_in_and_outputs_have_keys():
         (b"t 0 1", None),
     ]
     assert [one.number for one in result.output] == [1, 2, 3]
-    assert "Produced(value=b'in 0 0'" in repr(result)
+    assert repr(result).splitlines()[2] == "  b'in 1 0', key b'k', at 0 ms, for record 2"
 
 
 @pytest.mark.parametrize(

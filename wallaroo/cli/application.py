@@ -19,12 +19,13 @@ from pathlib import Path
 import wallaroo
 from wallaroo.cli.arguments import did_you_mean
 from wallaroo.errors import ApplicationNotFoundError, UsageError
+from wallaroo.kafka import KAFKA_OPTIONS
 from wallaroo.loading import ADDRESS_OPTIONS, LoadedModule, load_module, set_up
 from wallaroo.topology import Application
 
 _OPTION = re.compile(r"--?[^\W\d][\w-]*")
-_OF_KAFKA = re.compile(r"--\w*kafka_(source|sink)_")  # what kafka_parse_… and CLI parsers read
 _READ_BY_US = frozenset([option for options in ADDRESS_OPTIONS for option in options])
+_OF_KAFKA = re.compile(r"--(?:[\w-]+_)?(kafka_(?:source|sink)_\w+)")
 _OURS = Path(wallaroo.__file__ or "").parent
 
 
@@ -55,9 +56,9 @@ def load_named_application(
     unknown = [
         word
         for word in read
-        if _OPTION.match(word) and not _is_one_of(word, _READ_BY_US) and not _OF_KAFKA.match(word)
+        if _OPTION.match(word) and not _is_one_of(word, _READ_BY_US) and not _is_of_kafka(word)
     ]
-    options_here = [*options.own_options, *further, *_READ_BY_US]
+    options_here = [*options.own_options, *further, *_READ_BY_US, *KAFKA_OPTIONS]
     try:
         loaded = load_module(options.app)
     except ApplicationNotFoundError:
@@ -85,6 +86,12 @@ def _refusal(word: str, hint: str, options: argparse.Namespace) -> UsageError:
 def _is_one_of(word: str, names: frozenset[str]) -> bool:
     """Whether `word` is one of these options, perhaps with its value: ``--in=X``, ``-iX``."""
     return word.partition("=")[0] in names or (word[1] != "-" and word[:2] in names)
+
+
+def _is_of_kafka(word: str) -> bool:
+    """Whether `word` is an option of a Kafka source or sink, perhaps with a name before it."""
+    option = _OF_KAFKA.fullmatch(word.partition("=")[0])
+    return option is not None and f"--{option[1]}" in KAFKA_OPTIONS
 
 
 def _named_options(loaded: LoadedModule) -> frozenset[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import SINGLE_KEY
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.text import escaped
@@ -62,6 +63,11 @@ def _source_detail(config: SourceConfig) -> str:
         facts.append(f"event time {config.event_time.name}")
     if config.idle_after is not None:
         facts.append(f"idle after {show_duration(config.idle_after)}")
+    if isinstance(config, KafkaSourceConfig):
+        if config.partitions is not None:
+            facts.append(f"partitions {', '.join(map(str, config.partitions))}")
+        if config.until is not None:
+            facts.append("to the end")
     return ", ".join(facts)
 
 
