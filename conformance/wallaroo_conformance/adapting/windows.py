@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from wallaroo.aggregations import WindowBounds
 from wallaroo.errors import UnsupportedTopology
@@ -64,7 +64,8 @@ class WindowCalls(Calls):
         aggregation = _windowed(step).aggregation
         try:
             if accumulator is None:
-                mine = self._called(aggregation.initial_accumulator, Reason.RAISED)
+                given = self._called(aggregation.initial_accumulator, Reason.RAISED)
+                mine = self._thaw(self._freeze(given))
             else:
                 mine = self._thaw(accumulator)
             mine_too = self._thaw(message.frozen)
@@ -78,7 +79,7 @@ class WindowCalls(Calls):
     ) -> bytes | DeadLetter | Ended:
         """Return the accumulator of sessions that a message makes one, in order (window-7)."""
         try:
-            return self._combined(step, parts)
+            return self._freeze(self._combined(step, parts))
         except DeadLetterError as dead:
             return self._dead(step, message, dead, decode_key(key))
 
@@ -101,7 +102,7 @@ class WindowCalls(Calls):
         aggregation = _windowed(step).aggregation
         message = Message(lineage, source or "", None, b"", decode_key(key), end - 1)
         try:
-            arguments = [message.key, self._thaw(self._combined(step, parts))]
+            arguments = [message.key, self._combined(step, parts)]
             if aggregation.wants_window:
                 arguments.append(WindowBounds(start, end))
             return self._one(message, self._called(aggregation.output, Reason.RAISED, *arguments))
@@ -128,14 +129,13 @@ class WindowCalls(Calls):
     def trace(self, results: Iterable[Outcome], entities: Iterable[Entity]) -> Trace:
         return replace(super().trace(results, entities), late=dict(self._late))
 
-    def _combined(self, step: Step, parts: Sequence[bytes]) -> bytes:
+    def _combined(self, step: Step, parts: Sequence[bytes]) -> Any:
         combine = _windowed(step).aggregation.combine
-        whole = parts[0]
+        whole = self._thaw(parts[0])
         for part in parts[1:]:
             assert combine is not None, "only aggregations that have it have several parts"
-            mine = self._thaw(whole)
-            result = self._called(combine, Reason.RAISED, mine, self._thaw(part))
-            whole = self._freeze(mine if result is None else result)
+            result = self._called(combine, Reason.RAISED, whole, self._thaw(part))
+            whole = whole if result is None else result
         return whole
 
 

@@ -112,15 +112,16 @@ def engine_case(
     )
 
 
+_REMEMBERING = frozenset(Table(DECODERS, BUILDERS, AGGREGATIONS).having(Trait.REMEMBERS))
+
+
 def assemble(case: ConformanceCase) -> Application:
     """Return the case's application; sources listen on port 0.
 
     Cases with equal applications share one, unless a component keeps something from call to call.
     """
-    names = [source.decoder for source in case.sources], [one.builder for one in case.partitions]
-    if any(DECODERS.has(name, Trait.REMEMBERS) for name in names[0]) or any(
-        BUILDERS.has(name, Trait.REMEMBERS) for name in names[1]
-    ):
+    names = [*[source.decoder for source in case.sources], *[one.operator for one in case.steps]]
+    if not _REMEMBERING.isdisjoint([*names, *[one.builder for one in case.partitions]]):
         return build(case)
     parts = (case.sources, case.steps, case.sinks, case.partitions)
     return _assembled(ConformanceCase(*parts, form=case.form, codec=case.codec))
@@ -149,7 +150,12 @@ def calls(case: ConformanceCase, addresses: Addresses | None = None) -> Iterator
     if case.form == "builder":
         yield Call("builder", "wallaroo", "ApplicationBuilder", (_value(APPLICATION),))
         for source in case.sources:
-            yield Call("", "builder", "new_pipeline", (_name(source), _source(source)))
+            yield Call(
+                "",
+                "builder",
+                "new_pipeline",
+                (_name(source), _made_by(_source, source.decoder)(source)),
+            )
             last = source.id
             for step in case.row(source.id):
                 yield Call("", "builder", *_step(case, step, states))
@@ -166,7 +172,9 @@ def calls(case: ConformanceCase, addresses: Addresses | None = None) -> Iterator
     for node in nodes:
         if isinstance(node, SourceSpec):
             name, has_key, pipeline = f"source_{node.id}", False, node.id
-            yield Call(name, "wallaroo", "source", (_name(node), _source(node)))
+            yield Call(
+                name, "wallaroo", "source", (_name(node), _made_by(_source, node.decoder)(node))
+            )
         else:
             name, pipeline = f"step_{node.id}", pipelines[node.origins[0]]
             method, given = _step(case, node, states)
@@ -240,7 +248,7 @@ def _step(
     if step.operator in ("collect", "merge"):
         return step.operator, ()
     if step.window is not None:
-        windowed = _windowed(step.operator, step.window, name)
+        windowed = _made_by(_windowed, step.operator)(step.operator, step.window, name)
         if not builder:
             return "to", (windowed,)
         route = _value(None) if step.route is None else _route(step.route)
@@ -300,18 +308,17 @@ def _windowed(operator: str, spec: WindowSpec, name: str) -> Argument:
         if value is not None:
             made = getattr(made, method)(value)
             text += f".{method}({_value(value).text})"
-    aggregation = _component(operator, name)
+    aggregation = _made_by(_component, operator)(operator, name)
     return Argument(f"{text}.over({aggregation.text})", made.over(aggregation.value))
 
 
-def _source(spec: SourceSpec) -> Argument:
-    if spec.generator or not DECODERS.has(spec.decoder, Trait.REMEMBERS):
-        return _source_of(spec)
-    return _source_of.__wrapped__(spec)
+def _made_by(function: Any, operator: str) -> Any:
+    """Return a function that makes what has an operator: anew if that keeps something."""
+    return function.__wrapped__ if operator in _REMEMBERING else function
 
 
 @cache
-def _source_of(spec: SourceSpec) -> Argument:
+def _source(spec: SourceSpec) -> Argument:
     function = None if spec.event_time is None else EVENT_TIMES[spec.event_time]
     how: dict[str, Any] = {"event_time": function, "idle_after": spec.idle_after}
     said = f", event_time={spec.event_time}" * (function is not None)

@@ -157,6 +157,7 @@ class Fact(enum.Enum):
     TIME_LAST = "an event time is one of the last there are"
     TIME_WENT_ON = "records before all sources end"
     SEVERAL_ARRIVALS = "frames of several arrival times"
+    ACCUMULATOR_SHARED = "an aggregation hands out its first accumulator again"
     LARGE_TIMES_FIRED = "a range window of a time of today fired"
 
     __hash__ = object.__hash__  # by identity, in C: an enum's own hash is slower Python code

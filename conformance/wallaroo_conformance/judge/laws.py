@@ -320,6 +320,8 @@ LAWS: tuple[Law, ...] = (
         "combine return is the accumulator, unless it is None", CONTENT | {"letter fields"}),
     law("window-5/partly", {Fact.PANES_COMBINED, Fact.LATE_PARTLY},
         "panes are combined in order of time, also those into which messages came late"),
+    law("window-5/handed", {Fact.ACCUMULATOR_SHARED},
+        "what initial_accumulator hands out again is each window's own from the first moment"),
     law("window-5/own", {Fact.PANES_ALTERED},
         "what combine and output do to accumulators shows in no other window"),
     law("window-5/panes", {Fact.PANES_COMBINED},

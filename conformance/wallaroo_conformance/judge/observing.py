@@ -85,6 +85,7 @@ class Observer:
         self._shared = Counter([step.partition for step in case.stateful()])
         self._frame = -1
         self._visits: dict[Entity, Counter[int]] = {}  # of one frame, by the step's node
+        self._begun: set[int] = set()  # window steps that have begun with what is handed out again
         self._turns = Turns(case.input_log, self.facts)
         self._times = EventTimes(application, self.facts)
 
@@ -304,6 +305,13 @@ class Observer:
         if isinstance(windows, CountWindows):
             facts.add(Fact.COUNTING)
 
+    def _initial(self, site: CallSite, _arguments: Any, _result: Any) -> None:
+        if AGGREGATIONS.has(self._spec(site).operator, Trait.REMEMBERS):
+            index = self._index(site)
+            if index in self._begun:
+                self.facts.add(Fact.ACCUMULATOR_SHARED)
+            self._begun.add(index)
+
     def _combine(self, site: CallSite, _arguments: Any, result: Any) -> None:
         operation = self._operation(site)
         assert isinstance(operation, Windowed)
@@ -369,6 +377,7 @@ _NOTED = {
     "build": Observer._build,
     "partition": Observer._partition,
     "encode": Observer._encode,
+    "initial_accumulator": Observer._initial,
     "update": Observer._update,
     "combine": Observer._combine,
     "output": Observer._output,

@@ -32,8 +32,10 @@ class _Count:
 class CountStep(WindowStep):
     """Count windows (window-8)."""
 
-    def __init__(self, operation: Windowed, windows: CountWindows, freeze: Freeze) -> None:
-        super().__init__(operation, freeze)
+    def __init__(
+        self, operation: Windowed, windows: CountWindows, freeze: Freeze, begun: Freeze
+    ) -> None:
+        super().__init__(operation, freeze, begun)
         self._windows = windows
         self._keys: dict[Hashable, _Count] = {}
         self._timers = Timers(self._timeout_of)

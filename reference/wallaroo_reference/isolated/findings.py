@@ -52,6 +52,7 @@ class FindingsObserver(Observer):
     def __init__(self, application: Application, *, thorough: bool) -> None:
         self.findings: list[Finding] = []
         self._met: set[tuple[FindingKind, str, int]] = set()
+        self._begun: dict[Place, dict[int, Any]] = {}  # what each step's last window began with
         self._thorough = thorough
         self._attributes = {
             id(use.component): _attributes(use.component) for use in application.components()
@@ -135,6 +136,22 @@ class FindingsObserver(Observer):
         dead: DeadLetterError,
     ) -> None:
         self._examine_unkept_state(place, lineage, entity, state, _HOW_IT_FAILED[dead.reason])
+
+    @override
+    def accumulated(self, place: Place, lineage: Lineage, key: Key, accumulator: Any) -> None:
+        """Examine whether a window begins with what an earlier one has begun with."""
+        objects = _mutables(accumulator)
+        shared = _shared(self._begun.get(place, {}), objects)
+        self._begun[place] = objects
+        if shared is not None:
+            self._add_finding(
+                FindingKind.SHARED_MESSAGE,
+                place,
+                lineage,
+                key,
+                f"initial_accumulator() hands out a {shared} that another window has begun with, "
+                "so they share it. Make a new one each time",
+            )
 
     @override
     def encoded(

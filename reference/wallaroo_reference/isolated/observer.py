@@ -104,6 +104,9 @@ class Observer:
     ) -> None:
         """A state computation has failed; `state` is its copy after the call."""
 
+    def accumulated(self, place: Place, lineage: Lineage, key: Key, accumulator: Any) -> None:
+        """An aggregation has begun a window's accumulator, which is not copied yet."""
+
     def encoded(
         self, place: Place, lineage: Lineage, message: Any, copy: Any, written: Output
     ) -> None:

@@ -33,8 +33,10 @@ class RangeStep(WindowStep):
 
     kind = "panes"
 
-    def __init__(self, operation: Windowed, windows: RangeWindows, freeze: Freeze) -> None:
-        super().__init__(operation, freeze)
+    def __init__(
+        self, operation: Windowed, windows: RangeWindows, freeze: Freeze, begun: Freeze
+    ) -> None:
+        super().__init__(operation, freeze, begun)
         self._windows = windows
         self._pane = windows.pane
         self._keys: dict[Hashable, _Panes] = {}

@@ -36,8 +36,10 @@ class _Sessions:
 class SessionStep(WindowStep):
     """Session windows (window-7)."""
 
-    def __init__(self, operation: Windowed, windows: SessionWindows, freeze: Freeze) -> None:
-        super().__init__(operation, freeze)
+    def __init__(
+        self, operation: Windowed, windows: SessionWindows, freeze: Freeze, begun: Freeze
+    ) -> None:
+        super().__init__(operation, freeze, begun)
         self._windows = windows
         self._keys: dict[Hashable, _Sessions] = {}
         self._timers = Timers(self._next_end)

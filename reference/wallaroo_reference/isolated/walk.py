@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 from wallaroo.components import PartitionFunction
@@ -88,11 +89,14 @@ class Walk:
         for index in application.window_steps:
             operation = made[index].operation
             assert isinstance(operation, Windowed)
-            step = _window_step(operation, observer.accumulator_freezer(self._freeze))
+            noted = observer.accumulator_freezer(self._freeze)
+            step = _window_step(operation, noted, partial(self._begun, made[index]))
             self._windows[made[index]] = (step, dict(application.ways[index]))
         self._source: str | None = None  # of the record that is processed
         self._payload: bytes | None = None  # of the frame that is processed
         self._context = Context()
+        self._putting: tuple[Lineage, Key] = (), ()
+        """Of the message that is put into a window."""
 
     def _follow(self, place: Place, message: Any, lineage: Lineage) -> None:
         """Process a frozen output of `place` in each of its consumers, completely (order-1)."""
@@ -295,12 +299,22 @@ class Walk:
             identity = judged_key(candidate)
             key = candidate
             arrival = Arrival(message, key, identity, self._context.time, self._watermarks.now)
+            self._putting = lineage, key
             firing = step.take(arrival)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, key, dead)
             return
         if firing is not None:
             self._fire(place, step, firing, lineage)
+
+    def _begun(self, place: Place, accumulator: Any) -> Any:
+        """Return an initial accumulator as a window's own: it may be handed out again (window-5).
+
+        Raises:
+            UnportableError: it cannot be copied.
+        """
+        self._observer.accumulated(place, *self._putting, accumulator)
+        return thaw(self._freeze(accumulator))
 
     def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
         """Process what a window gives; the window itself is gone already (window-4, window-9)."""
@@ -379,11 +393,11 @@ class Walk:
         raise RunIsOver
 
 
-def _window_step(operation: Windowed, freeze: Freeze) -> WindowStep:
+def _window_step(operation: Windowed, freeze: Freeze, begun: Freeze) -> WindowStep:
     """Return the windows of a step, none of them open yet."""
     windows = operation.windows
     if isinstance(windows, RangeWindows):
-        return RangeStep(operation, windows, freeze)
+        return RangeStep(operation, windows, freeze, begun)
     if isinstance(windows, SessionWindows):
-        return SessionStep(operation, windows, freeze)
-    return CountStep(operation, windows, freeze)
+        return SessionStep(operation, windows, freeze, begun)
+    return CountStep(operation, windows, freeze, begun)

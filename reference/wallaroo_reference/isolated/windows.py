@@ -78,6 +78,7 @@ class WindowStep(WindowCells):
     Args:
         operation: the step's operation.
         freeze: freezes accumulators.
+        begun: returns what `initial_accumulator` gave as an object of a window's own.
 
     Attributes:
         watermark: the step's watermark as of its last turn.
@@ -86,13 +87,14 @@ class WindowStep(WindowCells):
         changed: see `wallaroo_reference.cells.Cells`.
     """
 
-    def __init__(self, operation: Windowed, freeze: Freeze) -> None:
+    def __init__(self, operation: Windowed, freeze: Freeze, begun: Freeze) -> None:
         self.operation = operation
         self.watermark: Watermark = NEVER
         self.dropped = 0
         self.partly_late = 0
         self._aggregation = operation.aggregation
         self._freeze = freeze
+        self._begun = begun
         super().__init__(operation)
 
     # -- what the interpreter calls ---------------------------------------------------------------
@@ -160,7 +162,7 @@ class WindowStep(WindowCells):
         """Return an accumulator after one more message, frozen; without one, of a new window."""
         aggregation = self._aggregation
         if accumulator is _NOTHING:
-            thawed = call_user_code(aggregation.initial_accumulator, Reason.RAISED)
+            thawed = self._begun(call_user_code(aggregation.initial_accumulator, Reason.RAISED))
         else:
             thawed = thaw(accumulator)
         result = call_user_code(aggregation.call, Reason.RAISED, thaw(message), thawed)

@@ -51,7 +51,8 @@ class Aggregating(Accumulating):
 
     @override
     def begun(self, message: Any) -> Any:
-        return self._updated(message, self._initial())
+        # It may be handed out again: each window has its own from the first moment (window-5).
+        return self._updated(message, self._copies.copied(self._initial()))
 
     @override
     def updated(self, message: Any, part: Any) -> Any:

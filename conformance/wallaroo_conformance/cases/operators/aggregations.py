@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo_conformance.cases.operators.marks import fail
@@ -94,6 +94,20 @@ class AlteredTexts(Texts):
         given = super().output(key, accumulator, window)
         accumulator.append("altered")
         return given
+
+
+@AGGREGATIONS.add(
+    *(Trait.OF_STEP, Trait.FINDING, Trait.REMEMBERS, Trait.LATE_AS_ANY), name="handed_texts"
+)
+@dataclass(frozen=True)
+class HandedTexts(Texts):
+    """The same, and it hands out one list as the first accumulator again and again."""
+
+    handed: list[str] = field(default_factory=list, compare=False)
+
+    def initial_accumulator(self) -> Any:
+        """Return the list that all windows would share."""
+        return self.handed
 
 
 @AGGREGATIONS.add(Trait.OF_STEP, name="greatest")
