@@ -144,7 +144,9 @@ def feed(
     sources = application.sources
     for run in skipped(given.log.runs(given.start, given.until), given.skip):
         if run.source and run.source not in sources:
-            raise _no_source(application, run)
+            if given.state is None:
+                raise _no_source(application, run)
+            run = run.as_ticks  # noqa: PLW2901 - as for a run that has accepted another topology
         generated = run.source and isinstance(sources[run.source].config, GenSourceConfig)
         if run.kind is Kind.VALUE and not generated:
             raise WallarooError(  # it is pickled, and only a generator's may run code here

@@ -7,9 +7,11 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from spark_checkpoints import begun, decode
+from spark_checkpoints import application, begun, count, decode, total
+from wallaroo_spark.live import storage
 from wallaroo_spark.live.checkpoint import STAMP, Checkpoint
-from wallaroo_spark.live.layout import read_layout
+from wallaroo_spark.live.layout import layout_of, read_layout
+from wallaroo_spark.live.options import spark_options
 from wallaroo_spark.live.spark_part import seen_from
 from wallaroo_spark.live.stamped import write_stamped
 
@@ -239,3 +241,27 @@ def test_recover_1_an_identity_that_spark_contradicts_is_refused(tmp_path, opene
     write_identity(path, replace(read_identity(path), partitions=4))
     with pytest.raises(CheckpointError, match="it says 4 partitions, and Spark's part has 2"):
         opened()
+
+
+def test_recover_1_another_topology_is_accepted_before_spark_has_committed(tmp_path, opened):
+    begun(opened(partitions=2))
+    shutil.copytree(tmp_path / "c" / "input", tmp_path / "log")
+    spark_wrote(tmp_path / "c", {0: 0}, [])  # a batch was planned, and the run died in it
+    (tmp_path / "c" / "input" / f"{0:020}.log").unlink()
+    shutil.copytree(tmp_path / "log", tmp_path / "c" / "input", dirs_exist_ok=True)
+    changed = application("app", count, total)
+
+    def start(**own):
+        options = spark_options({"checkpoint": tmp_path / "c", **own})
+        with storage.opened(tmp_path / "c", changed, options, None) as found:
+            return found.checkpoint
+
+    with pytest.raises(CheckpointError, match=r"--accept-topology\. Otherwise"):
+        start()
+    assert (tmp_path / "c" / "spark" / "offsets" / "0").exists()
+    accepted = start(accept_topology=True)
+    assert accepted.identity.partitions == 2
+    assert not (tmp_path / "c" / "spark" / "offsets").exists()
+    assert read_layout(tmp_path / "c" / "layout.json") == layout_of(changed)
+    assert read_identity(tmp_path / "c" / "identity.json").has_topology_of(changed)
+    start()
