@@ -52,9 +52,10 @@ class Capabilities:
         partitions: it runs on more than one partition.
         batches: it can run the micro-batches that a case asks for.
         live: `serve` works.
-        recovery: it keeps recover-1 and recover-2 when it is killed and started again, served with
+        recovery: it keeps recover-1 to recover-4 when it is killed and started again, served with
             the engine's option ``checkpoint``, a directory of the run's own. If it has the option
-            ``checkpoint_interval``, that is a number of seconds.
+            ``checkpoint_interval``, that is a number of seconds; ``accept_old_states`` is that of
+            recover-4.
         always_logs: what it receives goes into a log on disk in every live run, also without a
             checkpoint. So a sink that reads nothing does not soon stop it from reading.
         faults: kinds of fault `run` can inject, such as ``"task"``.

@@ -55,6 +55,9 @@ INPUT = "input"
 IDENTITY = "identity.json"
 """A file that every checkpoint's directory contains, whatever the directory's name."""
 
+RESTORE = "Restore the whole checkpoint from a copy, or begin anew with an empty directory"
+"""What to do with a checkpoint that is damaged; a part from an older copy would be refused."""
+
 _FORMAT = 2
 _OWN_CODEC = "its own serialize and deserialize"
 _TYPES = {
@@ -238,12 +241,9 @@ class CheckpointDirectory:
             shutil.rmtree(partial, ignore_errors=True)  # it is still there if something failed
         self._identity = identity
 
-    def half_deleted(self, why: str, missing: Path) -> CheckpointError:
+    def half_deleted(self, why: str) -> CheckpointError:
         """Return the error for a checkpoint of which a part is missing."""
-        return CheckpointError(
-            f"the checkpoint {self.directory} is half deleted: {why}. Restore {missing} from a "
-            "copy, or begin anew with an empty directory"
-        )
+        return CheckpointError(f"the checkpoint {self.directory} is half deleted: {why}. {RESTORE}")
 
     def close(self) -> None:
         """Give up the lock."""
@@ -575,9 +575,7 @@ def unused(directory: Path) -> Iterator[bool]:
 
 def damaged(path: Path, why: str) -> CheckpointError:
     """Return the error for a damaged file of a checkpoint."""
-    return CheckpointError(
-        f"{path} is damaged: {why}. Restore it from a copy, or begin anew with an empty directory"
-    )
+    return CheckpointError(f"{path} is damaged: {why}. {RESTORE}")
 
 
 def _differences(theirs: Identity, ours: Identity) -> Iterator[tuple[str, str]]:

@@ -99,6 +99,8 @@ _RULES: tuple[Rule, ...] = (
     Rule("build-2", "An engine says beforehand what it cannot run", _BUILDING),
     Rule("recover-1", "Each logged frame takes effect once", _RECOVERY),
     Rule("recover-2", "Sinks get every output at least once", _RECOVERY),
+    Rule("recover-3", "A part of another checkpoint is refused", _RECOVERY),
+    Rule("recover-4", "States that would be built otherwise are refused", _RECOVERY),
     Rule("graph-1", "Two forms, one application", _GRAPHS),
     Rule("graph-2", "A pipeline used twice branches", _GRAPHS),
     Rule("graph-3", "A merge is the union", _GRAPHS),

@@ -285,6 +285,9 @@ CHECKED = _of_pipes(checked=Pipe(sinks=2))
 
 # -- windows ---------------------------------------------------------------------------------
 
+NEW = "longest"
+"""The attribute that states have in `NEWER` and have not in `OLDER`."""
+
 FRAMES, NUMBERED = "frames", "numbers"
 """The source of frames, and the generator, of the applications with windows."""
 
@@ -320,6 +323,82 @@ RECOVERY = _of_steps(
     _Upwards(),
 )
 """Event times are in the frames, so what must come out does not depend on when they arrive."""
+
+# -- states that are built otherwise -----------------------------------------------------------
+
+
+class _Kept:
+    count: int
+
+
+class KeptState(_Kept):
+    """A state with the attributes that are built."""
+
+
+class KeptAccumulator(_Kept):
+    """An accumulator with the attributes that are built."""
+
+
+class TakesCare(_Kept):
+    """A state that fills in what it lacks when it is read."""
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        self.__dict__.update({NEW: 0, **state})
+
+
+@dataclass(frozen=True)
+class _Builder:
+    kind: type[_Kept]
+    attributes: tuple[str, ...]
+
+    def build(self) -> _Kept:
+        kept = self.kind()
+        kept.__dict__.update(dict.fromkeys(self.attributes, 0))
+        return kept
+
+
+@dataclass(frozen=True)
+class _Keeping:
+    """An aggregation that counts."""
+
+    builder: _Builder
+
+    def name(self) -> str:
+        return "kept of windows"
+
+    def initial_accumulator(self) -> _Kept:
+        return self.builder.build()
+
+    def update(self, _payload: bytes, kept: _Kept) -> _Kept:
+        kept.count += 1
+        return kept
+
+    def output(self, _key: bytes, kept: _Kept) -> bytes:
+        return b"%d" % kept.count
+
+
+def _counting(name: str, builder: _Builder) -> Any:
+    @wallaroo.state_computation(name=name, state=builder)
+    def count(message: bytes, kept: _Kept) -> bytes:
+        kept.count += 1
+        return b"%s %d" % (message, kept.count)
+
+    return count
+
+
+def _keeping(*attributes: str) -> LiveApplication:
+    return _of_steps(
+        [
+            _counting("kept", _Builder(KeptState, attributes)),
+            wallaroo.range_windows(_LONG).over(_Keeping(_Builder(KeptAccumulator, attributes))),
+            _counting("takes care", _Builder(TakesCare, attributes)),
+        ],
+        None,
+    )
+
+
+OLDER, NEWER = _keeping("count"), _keeping("count", NEW)
+"""One application whose states and accumulators have an attribute more in the second one."""
 
 TIME = _of_steps(
     [

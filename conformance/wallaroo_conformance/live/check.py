@@ -46,6 +46,10 @@ _LAWS: Mapping[str, str] = {
     "recover-1": "after a kill and a restart each frame has had its effect on state once",
     "recover-2": "after a kill and a restart sinks have every output; what comes again are the "
     "last ones, in their order",
+    "recover-3": "a part of a copy that went on apart is refused by name before a source listens, "
+    "and nothing on the disk is changed",
+    "recover-4": "a stored state or accumulator that lacks what its class has today is refused, "
+    "unless the class or the user takes care of it",
 }
 
 LIVE_LAWS: Mapping[str, Law] = {rule: Law(rule, "live", says) for rule, says in _LAWS.items()}

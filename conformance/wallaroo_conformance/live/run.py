@@ -10,8 +10,8 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -32,6 +32,10 @@ _CLOSING = 2.0  # seconds that a server has for a stop when something broke
 _INTERVAL = 0.02  # seconds between checkpoints; short, so that a killed engine has stored something
 _STORED = 10 * _INTERVAL  # seconds after which it has probably stored what came before
 _SHOWN = 8  # payloads of a step that are shown, of a few bytes each
+
+
+def _own_options(checkpoint: Path) -> dict[str, Any]:
+    return {"checkpoint": checkpoint, "checkpoint_interval": _INTERVAL}
 
 
 class BrokenRuleError(Exception):
@@ -105,14 +109,15 @@ class LiveRun:
         if letters:
             self.letters.write_text(json.dumps(EARLIER_LETTER) + "\n", encoding="utf-8")
             options["dead_letters"] = self.letters
+        self.checkpoint = Path(self._directory.name) / "checkpoint"
         if recovers:
-            checkpoint = Path(self._directory.name) / "checkpoint"
-            options["options"] = {"checkpoint": checkpoint, "checkpoint_interval": _INTERVAL}
+            options["options"] = _own_options(self.checkpoint)
         options = {"isolation": setting.isolation, "stop_timeout": self.patience, **options}
+        self._options = ServeOptions(**options)
         self.peers = {sink: SinkPeer() for sink in application.sinks}
         self._application = application.build({s: p.address for s, p in self.peers.items()})
         self.sources = list(self._application.sources)
-        self.handle: Handle = setting.engine.serve(self._application, ServeOptions(**options))
+        self.handle: Handle = setting.engine.serve(self._application, self._options)
 
     def __enter__(self) -> Self:
         return self
@@ -255,6 +260,11 @@ class LiveRun:
             rules = ("frame-2", *rules)
         return ("frame-3", *rules) if self._refused else rules
 
+    def until(self, happened: Callable[[], bool]) -> None:
+        """Wait until the server has come so far."""
+        if not wait_until(happened, self.patience):
+            self.broken(("order-2",), "what was sent is not received")
+
     def received(self, rules: tuple[str, ...], *, at_once: bool = False) -> None:
         """Wait until what was sent, and no more, has been received."""
         if self._restarted or self._live.generated:  # then progress does not count frames alone
@@ -309,6 +319,25 @@ class LiveRun:
         self.note("restart")
         self.handle = self.handle.restart()
         self._restarted, self._killed = True, False
+
+    def serve_from(
+        self, checkpoint: Path, application: LiveApplication | None = None, **own: Any
+    ) -> None:
+        """Serve from a checkpoint, once the run before has ended.
+
+        Args:
+            checkpoint: its directory.
+            application: what is served; `None`: what was.
+            own: further options of the engine's own.
+
+        Raises:
+            WallarooError: the engine refuses it.
+        """
+        if application is not None:
+            self._application = application.build({s: p.address for s, p in self.peers.items()})
+        self.note(f"serve from {checkpoint.name}")
+        options = replace(self._options, options={**_own_options(checkpoint), **own})
+        self.handle = self.setting.engine.serve(self._application, options)
 
     # -- what comes out --------------------------------------------------------------------------
 

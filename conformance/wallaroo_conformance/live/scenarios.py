@@ -20,6 +20,7 @@ from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo.trace import NOT_COMPARED
 from wallaroo_conformance.live import applications as apps
 from wallaroo_conformance.live.applications import FRAMES, LiveApplication
+from wallaroo_conformance.live.checkpoints import mixes, old_states
 from wallaroo_conformance.live.peers import RECEIVE_BUFFER, SinkPeer, wait_until
 from wallaroo_conformance.live.run import EARLIER_LETTER, LiveRun
 
@@ -483,5 +484,7 @@ IN_LAST_MODE: tuple[Scenario, ...] = (
     Scenario(apps.TIME, _time_passes, ("time-1", "time-5")),
     Scenario(apps.TIME, _time_passes, ("time-1", "time-5", "recover-1"), recovers=True),
     Scenario(*(apps.RECOVERY, _kills_with_open_windows, ("recover-1", "recover-2")), recovers=True),
+    Scenario(apps.PLAIN[0], mixes, ("recover-3",), recovers=True),
+    Scenario(apps.OLDER, old_states, ("recover-4",), recovers=True),
 )
 """Special runs, in the mode in which most applications run."""

@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from wallaroo.engine import Engine, Handle, ServeOptions, Summary, load_engine
@@ -213,6 +214,7 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
         *,
         away: bool = False,
         recovery: bool = False,
+        checkpoint: Path | None = None,
         **options: Any,
     ) -> Iterator[Session]:
         """Serve an application with one source address and one sink address.
@@ -221,11 +223,13 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
             application_setup: describes it, given ``--in`` and ``--out``.
             away: the sink does not listen until `Session.sink_comes`.
             recovery: the example kills and restarts.
+            checkpoint: a directory for a checkpoint that outlives the block; implies `recovery`.
             options: more of `wallaroo.engine.ServeOptions`.
         """
         chosen = load_engine(engine)
         if not chosen.capabilities().live:
             raise NotPromisedError(f"the {engine} engine does not run live")
+        recovery = recovery or checkpoint is not None
         if recovery and not chosen.capabilities().recovery:
             raise NotPromisedError(f"the {engine} engine does not claim recovery")
         with contextlib.ExitStack() as stack:
@@ -234,7 +238,8 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
                 sink.listen()
             log = stack.enter_context(_Log().attached())
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-docs-"))
-            own = _own_options(chosen, ["--checkpoint", directory] if recovery else [])
+            place = ["--checkpoint", str(checkpoint or directory)]
+            own = _own_options(chosen, place if recovery else [])
             application = application_setup(["--in", "127.0.0.1:0", "--out", sink.address])
             handle = chosen.serve(
                 application,

@@ -372,7 +372,7 @@ class Recovery(OnDisk):
             head = store.head()
             if not any(self._directory.input_log.glob("*.log")):  # it was made before the file
                 # Refused before an empty log is made: a copy restored would mix with it.
-                raise self._directory.half_deleted("it has no input", self._directory.input_log)
+                raise self._directory.half_deleted("it has no input")
             self._accept_topology(identity, head, accepted)
             if head is not None and not accepted.old_states:
                 self._refuse_old_states(store, head)
@@ -396,20 +396,16 @@ class Recovery(OnDisk):
         for file, stamp in log.stamps():
             self._directory.refuse_other(file, stamp)
         if self._is_fresh and log.following:
-            raise self._directory.half_deleted(
-                f"its input has records, and {FILE} is missing", self._directory.own_part
-            )
+            raise self._directory.half_deleted(f"its input has records, and {FILE} is missing")
         if log.first > self.position:
             raise self._directory.half_deleted(
                 f"its input begins at record {log.first}, and its state knows those before "
-                f"{self.position} only",
-                self._directory.own_part,
+                f"{self.position} only"
             )
         if log.following < self.position:
             raise self._directory.half_deleted(
                 f"its input ends before record {log.following}, and its state knows those before "
-                f"{self.position}",
-                self._directory.input_log,
+                f"{self.position}"
             )
 
     def _refuse_old_states(self, store: Store, head: Head) -> None:

@@ -75,7 +75,7 @@ class Checkpoint(CheckpointDirectory):
                 self.refuse_other(part, stamp)
             if self.spark.exists() and not any(self.input_log.glob("*.log")):
                 # Refused before an empty log is made: a copy that is restored would mix with it.
-                raise self.half_deleted("it has no input", self.input_log)
+                raise self.half_deleted("it has no input")
         except OSError as error:
             self.close()
             raise self._not_written(error) from error
@@ -121,14 +121,12 @@ class Checkpoint(CheckpointDirectory):
         if log.first > committed:
             raise self.half_deleted(
                 f"its input begins at frame {log.first}, but Spark has committed only those before "
-                f"{committed}",
-                self.spark,
+                f"{committed}"
             )
         if log.following < planned:
             raise self.half_deleted(
                 f"its input ends before frame {log.following}, and Spark has been given those "
-                f"before {planned}",
-                self.input_log,
+                f"before {planned}"
             )
 
     def begin(self) -> None:
@@ -160,7 +158,7 @@ class Checkpoint(CheckpointDirectory):
             CheckpointError: Spark has committed something.
         """
         if self._spark_part.committed:
-            raise self.half_deleted(f"{missing.name} is missing", missing)
+            raise self.half_deleted(f"{missing.name} is missing")
 
     def _not_written(self, error: OSError) -> CheckpointError:
         return CheckpointError(

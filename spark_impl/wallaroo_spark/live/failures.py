@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
-from wallaroo.transport.checkpoint import damaged
+from wallaroo.transport.checkpoint import RESTORE, damaged
 from wallaroo_spark.jvm import failures
 from wallaroo_spark.live.checkpoint import ENGINE
 from wallaroo_spark.live.spark_part import damaged_files, misfit
@@ -17,7 +17,6 @@ from wallaroo_spark.worker.stored import StateError
 
 _FULL = ("No space left on device", "Disk quota exceeded")
 _DAMAGED = ("ChecksumException", "EOFException", "FileNotFoundException", "RocksDBException")
-_RESTORE = "Restore it from a copy, or begin anew with an empty directory"
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -62,5 +61,5 @@ def explained(text: str, directory: Path) -> str:
         for path, place in damaged_files(directory / ENGINE):
             return f"{damaged(path, misfit(place))}. Spark's cause: {cause}"
     if kind in _DAMAGED or "CANNOT_LOAD_STATE_STORE" in text:
-        return f"the checkpoint {directory} is damaged: {cause}. {_RESTORE}"
+        return f"the checkpoint {directory} is damaged: {cause}. {RESTORE}"
     return f"Spark failed: {': '.join(filter(None, (kind, cause)))}"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from wallaroo.config import GenSourceConfig
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.checkpoint import RESTORE, CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.stamps import Stamp
@@ -163,10 +163,7 @@ def read_resume(path: Path) -> Resume | None:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path} is damaged. Restore the checkpoint from a copy, or begin anew with an empty "
-            "directory"
-        ) from error
+        raise CheckpointError(f"{path} is damaged. {RESTORE}") from error
 
 
 def write_resume(path: Path, resume: Resume, stamp: Stamp) -> None:

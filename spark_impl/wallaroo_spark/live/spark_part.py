@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo.transport.checkpoint import CheckpointError, damaged
+from wallaroo.transport.checkpoint import RESTORE, CheckpointError, damaged
 from wallaroo.transport.private import refuse_irregular, write_durably
 
 _SCHEMAS = "stateSchemaFilePaths"
@@ -54,8 +54,7 @@ def read_spark_part(directory: Path) -> SparkPart:
     if not last - 1 <= done <= last or (done >= 0 and done not in planned):
         raise CheckpointError(
             f"{directory} is half deleted: Spark has planned its batches to {last} and committed "
-            f"them to {done}. Restore the checkpoint from a copy, or begin anew with an empty "
-            "directory"
+            f"them to {done}. {RESTORE}"
         )
     if last < 0:
         return SparkPart()
@@ -213,7 +212,9 @@ def _read(path: Path, committed: bool) -> tuple[int, int]:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         also = "" if committed else ", or delete it: its batch was not committed"
-        raise CheckpointError(f"{path} is damaged. Restore it from a copy{also}") from error
+        raise CheckpointError(
+            f"{path} is damaged. Restore the whole checkpoint from a copy{also}"
+        ) from error
 
 
 _HEADER = struct.Struct(">4sI")

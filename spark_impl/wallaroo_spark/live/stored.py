@@ -17,7 +17,7 @@ from wallaroo.copying import PICKLED
 from wallaroo.keys import decode_key, encoded_partition_number
 from wallaroo.overriding import override
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
+from wallaroo.transport.checkpoint import IDENTITY, RESTORE, CheckpointError, damaged, read_identity
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Stamp
@@ -219,8 +219,7 @@ class StoredOnSpark(StoredCheckpoint):
         if self.position() and (levels := levels_in(self._part)) != layout.operators:
             raise CheckpointError(
                 f"{self._part / 'state'} is half deleted: it has the states of {levels} "
-                f"operators, not of {layout.operators}. Restore it from a copy, or begin anew with "
-                "an empty directory"
+                f"operators, not of {layout.operators}. {RESTORE}"
             )
         return layout
 

@@ -58,9 +58,9 @@ def spark_wrote(directory, offsets, commits, partitions=2):
     [
         ({}, [], 0, 0, None),
         ({}, [], 0, 9, None),
-        ({}, [], 100, 200, r"begins at frame 100, .* only those before 0. Restore .*/spark from"),
+        ({}, [], 100, 200, r"begins at frame 100, .* only those before 0. Restore"),
         ({0: 5}, [], 0, 5, None),
-        ({0: 5}, [], 0, 4, r"ends before frame 4, .* given those before 5. Restore .*/input from"),
+        ({0: 5}, [], 0, 4, r"ends before frame 4, .* given those before 5. Restore"),
         ({0: 5}, [0], 5, 5, None),
         ({0: 5}, [0], 0, 0, r"ends before frame 0"),
         ({0: 5}, [0], 6, 9, r"begins at frame 6, but Spark has committed only those before 5"),
@@ -99,7 +99,7 @@ def test_recover_1_a_missing_part_is_refused_once_spark_has_committed(tmp_path, 
     spark_wrote(tmp_path / "c", {0: 5}, [])
     opened().check_new(tmp_path / "c" / "resume")
     spark_wrote(tmp_path / "c", {0: 5}, [0])
-    with pytest.raises(CheckpointError, match=r"half deleted: resume is missing. Restore .*resume"):
+    with pytest.raises(CheckpointError, match=r"half deleted: resume is missing. Restore"):
         opened().check_new(tmp_path / "c" / "resume")
 
 
@@ -108,9 +108,7 @@ def test_recover_1_an_input_that_is_gone_is_refused_and_not_begun_anew(tmp_path,
     for wrote in ({}, {0: 5}):
         spark_wrote(tmp_path / "c", wrote, wrote)
         shutil.rmtree(tmp_path / "c" / "input")
-        with pytest.raises(
-            CheckpointError, match=r"half deleted: it has no input\. Restore .*input"
-        ):
+        with pytest.raises(CheckpointError, match=r"half deleted: it has no input\. Restore"):
             opened()
         assert not (tmp_path / "c" / "input").exists()
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from wallaroo_spark.live.failures import explained
 
+from wallaroo.transport.checkpoint import RESTORE
+
 CHECKPOINT = Path("/c")
 
 QUERY = "[STREAM_FAILED] Query [id = 096e-e6, runId = 6f-87] terminated with exception: "
@@ -61,7 +63,7 @@ END = (
             )
             + END,
             "the checkpoint /c is damaged: Checksum error: file:/c/spark/state/0/1/1.changelog at "
-            "0 exp: 63 got: -16. Restore it from a copy, or begin anew with an empty directory",
+            f"0 exp: 63 got: -16. {RESTORE}",
         ),
         (
             QUERY + IN_BATCH + IN_JAVA.format("java.io.IOException: No space left on device") + END,
@@ -95,8 +97,7 @@ END = (
         (
             "An error occurred while calling o1.load.\n"
             ": java.io.FileNotFoundException: File x does not exist\n",
-            "the checkpoint /c is damaged: File x does not exist. Restore it from a copy, or begin "
-            "anew with an empty directory",
+            f"the checkpoint /c is damaged: File x does not exist. {RESTORE}",
         ),
         ("[Errno 111] Connection refused", "Spark failed: [Errno 111] Connection refused"),
     ],
@@ -122,7 +123,6 @@ def test_a_damaged_file_is_named_whatever_spark_says(tmp_path, damage, place):
     assert explained(told, tmp_path).startswith("Spark failed: IllegalStateException: Incomplete")
     file.write_bytes(damage)
     assert explained(told, tmp_path) == (
-        f"{file} is damaged: its checksum does not fit from byte {place} on. Restore it from a "
-        "copy, or begin anew with an empty directory. Spark's cause: Incomplete log file in the "
-        "offset commit log"
+        f"{file} is damaged: its checksum does not fit from byte {place} on. {RESTORE}. "
+        "Spark's cause: Incomplete log file in the offset commit log"
     )

@@ -1,0 +1,88 @@
+"""Scripts about checkpoints that must be refused: mixed ones (recover-3), old ones (recover-4)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wallaroo.errors import WallarooError
+from wallaroo_conformance.live import applications as apps
+from wallaroo_conformance.live.applications import FRAMES, LiveApplication
+from wallaroo_conformance.live.run import LiveRun
+
+
+def mixes(run: LiveRun) -> None:
+    """Let a copy of a checkpoint go on, and move each part of it over (recover-3)."""
+    _end_with(run, "first", b"a")
+    copy, mixed = run.checkpoint.with_name("copy"), run.checkpoint.with_name("mixed")
+    shutil.copytree(run.checkpoint, copy)
+    run.note("the checkpoint is copied")
+    run.serve_from(copy)
+    _end_with(run, "first", b"b")
+    ours, theirs = _files(run.checkpoint), _files(copy)
+    parts = sorted({name.partition("/")[0] for name in theirs if theirs[name] != ours.get(name)})
+    for part in parts if len(parts) > 1 else []:  # a copy of its only part is the copy
+        shutil.rmtree(mixed, ignore_errors=True)
+        shutil.copytree(run.checkpoint, mixed)
+        _replace(mixed / part, copy / part)
+        run.note(f"{mixed.name} is the checkpoint with {part} of the copy")
+        said = _refuses(run, "recover-3", mixed)
+        if not any(name in said for name in parts):
+            run.broken(("recover-3",), f"the refusal names none of {', '.join(parts)}: {said}")
+
+
+def old_states(run: LiveRun) -> None:
+    """Add an attribute to states and accumulators, and start again (recover-4)."""
+    _end_with(run, FRAMES, b"a")
+    run.note("what is built has one attribute more")
+    said = _refuses(run, "recover-4", run.checkpoint, apps.NEWER)
+    for name in (apps.NEW, *[kind.__name__ for kind in (apps.KeptState, apps.KeptAccumulator)]):
+        if name not in said:
+            run.broken(("recover-4",), f"the refusal does not name {name}: {said}")
+    if apps.TakesCare.__name__ in said:
+        run.broken(("recover-4",), f"a class that takes care is refused: {said}")
+    run.note("the user accepts it")
+    run.serve_from(run.checkpoint, apps.NEWER, accept_old_states=True)
+    run.ended(("recover-4",), 0, stop=True)
+
+
+def _end_with(run: LiveRun, source: str, payload: bytes) -> None:
+    """Send a frame, and stop in order."""
+    before = run.handle.progress().received
+    run.hand_over(run.connect(source), [payload])
+    run.until(lambda: run.handle.progress().received > before)
+    for sender in run.senders:
+        sender.close()
+    run.senders.clear()
+    run.ended(("stop-1",), 0, stop=True)
+
+
+def _refuses(
+    run: LiveRun, rule: str, checkpoint: Path, application: LiveApplication | None = None
+) -> str:
+    """Let the engine refuse a checkpoint; return what it says."""
+    before = _files(checkpoint)
+    try:
+        run.serve_from(checkpoint, application)
+    except WallarooError as error:
+        said = str(error)
+    else:
+        run.broken((rule,), "the checkpoint is not refused")
+    after = _files(checkpoint)
+    if changed := [name for name in {**before, **after} if before.get(name) != after.get(name)]:
+        run.broken((rule,), f"it is refused, and files are changed: {', '.join(sorted(changed))}")
+    return said
+
+
+def _files(directory: Path) -> Mapping[str, bytes]:
+    paths = [path for path in directory.rglob("*") if path.is_file()]
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
+
+
+def _replace(path: Path, other: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    copy: Any = shutil.copytree if other.is_dir() else shutil.copy
+    copy(other, path)
