@@ -99,7 +99,7 @@ def held_edges(
     log: Path,
     position: int,
     outputs: Mapping[SinkId, int],
-    logged: Mapping[str, LoggedSource],
+    positions: Mapping[str, str],
 ) -> Iterator[Held]:
     """Yield what is held of sources and sinks.
 
@@ -108,13 +108,14 @@ def held_edges(
         log: the directory of the input log.
         position: number of the first record whose effect is not in the state.
         outputs: of each sink the number of outputs before that, if it is stored.
-        logged: what the log has said of generators before that.
+        positions: of each source that goes on behind what it has given itself, what that is, for
+            people.
 
     Raises:
         InputLogError: the log cannot be read.
     """
     waiting = _waiting(log, position)
-    sources = {source_line(name): name for name in (*logged, *waiting)}
+    sources = {source_line(name): name for name in (*positions, *waiting)}
     sinks = {sink_line(sink): f"{count:,} outputs so far" for sink, count in outputs.items()}
     there = [line for line in identity.topology if line.startswith(("source ", "sink "))]
     for line in dict.fromkeys([*there, *sources]):
@@ -122,19 +123,24 @@ def held_edges(
             yield Held(line, "", sinks.get(line, ""))
             continue
         name = sources.get(line, "")
-        facts = ["the position of a generator"] if logged.get(name, LoggedSource()).last else []
+        facts = [positions[name]] if name in positions else []
         if count := waiting[name]:
             facts.append(f"{count:,} {'records wait' if count > 1 else 'record waits'}")
         yield Held(line, name, ", ".join(facts))
 
 
+def positions_of(logged: Mapping[str, LoggedSource]) -> dict[str, str]:
+    """Return the sources that have made values, for `held_edges`."""
+    return {name: "the position of a generator" for name, one in logged.items() if one.last}
+
+
 def _waiting(directory: Path, position: int) -> Counter[str]:
-    """Return the number of frames and values from a position on, by source."""
+    """Return the number of records that hold messages from a position on, by source."""
     waiting: Counter[str] = Counter()
     try:
         for file in read(directory)[0]:
             for run in file.runs(position, max(position, file.next)):
-                if run.kind in (Kind.FRAME, Kind.VALUE):
+                if run.kind in (Kind.FRAME, Kind.VALUE, Kind.CONSUMED, Kind.OFFSETS):
                     waiting[run.source] += len(run.payloads)
     except (OSError, DamagedBlockError) as error:
         raise InputLogError(f"the input log {directory} cannot be read: {error}") from error

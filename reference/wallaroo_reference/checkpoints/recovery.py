@@ -27,6 +27,7 @@ from wallaroo.transport.changed_topology import (
     accept_topology,
     held_edges,
     held_states,
+    positions_of,
 )
 from wallaroo.transport.checkpoint import (
     INPUT,
@@ -315,10 +316,14 @@ class Recovery(OnDisk):
     @override
     def kafka(self) -> Kept:
         head, born = self.head, self._directory.born.checkpoint
-        positions = Positions({} if head is None else head.positions)
+        before = {} if head is None else head.positions
+        sources = self._application.sources
+        positions = Positions({name: one for name, one in before.items() if name in sources})
         end = self.log.next_sequence
         for sequence in range(self.position, end):  # where sources began stands first
             (run,) = self.log.runs(sequence, sequence + 1)
+            if run.kind is Kind.TICK:
+                continue  # it may stand for one of a source that is gone
             if run.kind is not Kind.ASSIGNED:
                 break
             for record in run.records():
@@ -387,7 +392,16 @@ class Recovery(OnDisk):
         if head is not None:
             held = [
                 *[held_states(one.name, one.count, one.shape) for one in head.cells],
-                *held_edges(identity, log, head.moment.sequence, head.sinks, head.generators),
+                *held_edges(
+                    identity,
+                    log,
+                    head.moment.sequence,
+                    head.sinks,
+                    positions_of(head.generators)
+                    | {
+                        name: f"the position in {one.topic}" for name, one in head.positions.items()
+                    },
+                ),
             ]
         accept_topology(self.directory, identity, application, held, accepted)
 

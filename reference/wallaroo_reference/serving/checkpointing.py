@@ -106,6 +106,7 @@ class Checkpoints:
         head = recovery.head
         self._position = recovery.position
         self._outputs_before = {} if head is None else dict(head.sinks)
+        self._topics_before = {} if head is None else dict(head.topics)
         self._next_blob = 0 if head is None else head.next_blob
         self._collector = Collector(machine.cells(), recovery.first_blob, self._next_blob)
         self._timer: asyncio.TimerHandle | None = None
@@ -243,9 +244,9 @@ class Checkpoints:
         """Store a checkpoint and shorten the log; return the number of the next blob."""
         recovery = self._recovery
         blobs = blobs_of(self._machine.cells(), made.packed)
-        sinks = {
-            sink: self._outputs_before.get(sink, 0) + count for sink, count in made.outputs.items()
-        }
+        sinks = dict(self._outputs_before)  # also of those that the application has no more
+        for sink, count in made.outputs.items():
+            sinks[sink] = sinks.get(sink, 0) + count
         kinds = [
             CellsHead(cells.kind, cells.name, count, cells.shape)
             for cells, count in zip(self._machine.cells(), made.counts, strict=True)
@@ -257,7 +258,7 @@ class Checkpoints:
             sinks=sinks,
             generators=made.generators,
             positions=made.positions,
-            topics=self._kafka.partitions,
+            topics=self._topics_before | self._kafka.partitions,
             first_blob=self._collector.first_blob,
             next_blob=self._next_blob + len(blobs),
         )

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo.topology import Application
-from wallaroo.transport.changed_topology import Accepted, accept_topology, held_edges
+from wallaroo.transport.changed_topology import (
+    Accepted,
+    accept_topology,
+    held_edges,
+    positions_of,
+)
 from wallaroo.transport.checkpoint import INPUT, CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
@@ -157,7 +162,11 @@ def _accept_topology(
     """
     resume, directory = read_resume(checkpoint.resume) or Resume(), checkpoint.directory
     edges = held_edges(
-        checkpoint.identity, checkpoint.input_log, checkpoint.position, {}, resume.sources
+        checkpoint.identity,
+        checkpoint.input_log,
+        checkpoint.position,
+        {},
+        positions_of(resume.sources),
     )
     held = [*stored.state().held, *edges]
     accept_topology(directory, checkpoint.identity, application, held, accepted)

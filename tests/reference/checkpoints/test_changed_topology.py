@@ -319,3 +319,17 @@ def test_open_windows_are_shown_and_migrated(
     sunk = len(receiver.so_far)
     run(serve, app, ["a 200", "a 200"], isolation)
     eventually(lambda: outputs in b"".join(receiver.so_far[sunk:]))
+
+
+def test_a_sink_that_comes_back_goes_on_with_its_number_of_outputs(
+    serve, tmp_path, receiver, capsys
+):
+    for sinks, messages in ((2, FIRST), (1, ["b 70"]), (2, ["b 200"])):
+        app = application(receiver.port, sinks=sinks, windows=None)
+        run(serve, app, messages, accept_topology=True)
+    assert main(["checkpoint", str(tmp_path / "c")]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[-2:] for line in shown if line.startswith("outputs")] == [
+        ["in/0", "5"],
+        ["in/1", "4"],
+    ]
