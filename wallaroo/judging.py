@@ -8,6 +8,7 @@ the language's own ([why](../docs/decisions/two-interpreters.md)).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from itertools import islice
@@ -273,8 +274,16 @@ def producing(sink: KafkaSinkConfig) -> Callable[[Any, int, int], Produced]:
     number of the record that caused it; it raises `BadOutputError`.
     """
     most, partitions = sink.max_message_size, sink.partitions
+    new: Callable[[type[Produced], tuple[Any, ...]], Produced] = tuple.__new__
 
     def produced(result: Any, time: int, number: int) -> Produced:
+        if type(result) is tuple and len(result) == 2 and partitions is None:  # the usual one
+            value, key = result
+            if type(value) is str and type(key) is str:
+                with contextlib.suppress(UnicodeEncodeError):  # which is told below
+                    value, key = value.encode(), key.encode()
+            if type(value) is bytes is type(key) and len(value) + len(key) <= most:
+                return new(Produced, (value, key, None, (), time // MILLISECOND, number))
         key = partition = None
         headers: tuple[Header, ...] = ()
         if isinstance(result, tuple):

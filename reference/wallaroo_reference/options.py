@@ -24,6 +24,7 @@ class CheckpointOptions:
         accepted: what is accepted of a checkpoint that another version of the application wrote.
         skip: numbers of records that a restart leaves out.
         accept_gaps: go on where brokers have deleted records that were not read (kafka-5).
+        accept_repeats: go on where brokers have forgotten a sink's position (kafka-16).
         transaction: seconds that a transaction of a Kafka sink stays open (kafka-15).
     """
 
@@ -34,6 +35,7 @@ class CheckpointOptions:
     accepted: Accepted = NOTHING_ACCEPTED
     skip: Sequence[int] = ()
     accept_gaps: bool = False
+    accept_repeats: bool = False
     transaction: float = 0.1
 
 
@@ -60,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on where brokers have deleted records of a Kafka source that were not read yet",
     )
+    parser.add_argument(
+        "--accept-repeats",
+        action="store_true",
+        help="go on where brokers have forgotten what a Kafka sink has delivered: the last outputs "
+        "may come twice",
+    )
     add_input_log(parser, CheckpointOptions.log_bytes)
 
 
@@ -73,5 +81,6 @@ def checkpoint_options(given: Mapping[str, Any]) -> CheckpointOptions:
         accepted=Accepted.given(given),
         skip=given.get("skip_record", ()),
         accept_gaps=given.get("accept_gaps", False),
+        accept_repeats=given.get("accept_repeats", False),
         transaction=given.get("transaction", CheckpointOptions.transaction),
     )

@@ -124,6 +124,7 @@ class Server(Receiver, Handle):
                 self._thread.post,
                 interval=self._checkpoint.transaction,
                 accept_gaps=self._checkpoint.accept_gaps,
+                accept_repeats=self._checkpoint.accept_repeats,
                 going_on=lambda: not self._is_stuck(),
             )
             kafka.prepare(self.sinks_have_room, self._fail)

@@ -72,6 +72,7 @@ class KafkaEdges:
         post: calls a function in the loop's thread.
         interval: seconds that a transaction stays open.
         accept_gaps: go on where brokers have deleted what was not read yet (kafka-5).
+        accept_repeats: go on where brokers have forgotten a sink's position (kafka-16).
         going_on: whether to wait further for what a log names; it is asked often.
 
     Attributes:
@@ -95,6 +96,7 @@ class KafkaEdges:
         *,
         interval: float,
         accept_gaps: bool,
+        accept_repeats: bool,
         going_on: Callable[[], bool],
     ) -> None:
         self.sources: dict[str, KafkaSource] = {}
@@ -107,6 +109,7 @@ class KafkaEdges:
         self._post = post
         self._interval = interval
         self._accept_gaps = accept_gaps
+        self._accept_repeats = accept_repeats
         self._going_on = going_on
         self._readers: dict[str, RunReader] = {}  # of what a log names
         for name, source in application.sources.items():
@@ -194,7 +197,9 @@ class KafkaEdges:
         transactions = None
         if kept.id is not None and config.delivery != "at-least-once":
             ours = f"wallaroo-{self._application.name}-{kept.id}-{id_[0]}-{id_[1]}"
-            transactions = Transactions(ours, self._interval, kept.delivered.get(id_, 0))
+            transactions = Transactions(
+                ours, self._interval, kept.delivered.get(id_, 0), self._accept_repeats
+            )
         elif config.delivery == "exactly-once":
             raise BrokerError(
                 f"{name}: exactly-once needs a checkpoint; run with --checkpoint DIR (kafka-15)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wallaroo.kafka_records import KafkaRun
@@ -142,11 +143,13 @@ class RunReader:
         """Wait a moment for messages, and keep what comes by partition."""
         kafka = self._kafka
         messages: Sequence[Message] = self._consumer.consume(_BATCH, _WAIT)
+        for partition, of_it in groupby(messages, kafka.Message.partition):
+            self._waiting[partition] += [one for one in of_it if one.error() is None]
         for message in messages:
             error = message.error()
             if error is None:
-                self._waiting[message.partition()].append(message)
-            elif error.code() == kafka.KafkaError._PARTITION_EOF:
+                continue
+            if error.code() == kafka.KafkaError._PARTITION_EOF:
                 self._reached[message.partition()] = message.offset()
             elif error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:
                 raise BrokerError(self._gone(message.partition()))

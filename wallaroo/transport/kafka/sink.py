@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import Produced, partition_of
@@ -35,6 +35,9 @@ _WAIT = 0.05  # seconds between looks whether to go on
 _ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
 _PLACE = 0  # the partition under which a position is committed; every topic has it
 
+Delivered: TypeAlias = "Callable[[KafkaError | None, Message], None]"
+"""Called when an output is delivered, or cannot be."""
+
 _log = logging.getLogger("wallaroo.kafka")
 
 
@@ -47,11 +50,13 @@ class Transactions:
             under which positions are committed.
         interval: seconds that a transaction stays open.
         delivered: number of outputs that the checkpoint says were delivered.
+        accept_repeats: go on if the brokers have forgotten the position (kafka-16).
     """
 
     id: str
     interval: float
     delivered: int
+    accept_repeats: bool = False
 
 
 class ShutOutError(WallarooError):
@@ -135,13 +140,14 @@ class KafkaSink(OutputSink):
             raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
         if committed.offset >= 0:
             self.position = committed.offset
-        elif transactions.delivered:
+        elif transactions.delivered and not transactions.accept_repeats:
             raise BrokerError(
                 f"{self._name}: the brokers at {self._cluster.brokers} have no position for "
                 f"{transactions.id}, and the checkpoint says that {transactions.delivered} outputs "
                 "were delivered: they forget groups that were idle for long (offsets.retention."
-                "minutes), or these are other brokers. Nothing can tell which outputs are there. "
-                "Run with --delivered SEQUENCE to say up to which record they are (kafka-16)"
+                "minutes), or these are other brokers. The outputs that were made after the "
+                "checkpoint's last state may be there or not. To send them, perhaps again, run "
+                "with --accept-repeats (kafka-16)"
             )
 
     @property
@@ -208,8 +214,7 @@ class KafkaSink(OutputSink):
                 troubles.append(error)
 
         while not self._closed.is_set():
-            for output in self._next(_WAIT if not len(self._producer) else 0.0):
-                self._produce(output, delivered)
+            self._send(self._next(_WAIT if not len(self._producer) else 0.0), delivered)
             self._producer.poll(0.0 if not self._given.empty() else 0.005)
             if acknowledged:
                 self._post(self._delivered, acknowledged)
@@ -246,33 +251,25 @@ class KafkaSink(OutputSink):
         except queue.Empty:
             return ()
 
-    def _send(self, outputs: Sequence[Produced]) -> None:
-        for output in outputs:
-            self._produce(output, None)
-
-    def _produce(
-        self, output: Produced, delivered: Callable[[KafkaError | None, Message], None] | None
-    ) -> None:
-        partition = output.partition
-        if partition is None:
-            partition = partition_of(output.key, output.number, self._partitions)
-        while True:
-            try:
-                self._producer.produce(
-                    self._topic,
-                    output.value,
-                    output.key,
-                    partition,
-                    on_delivery=delivered,
-                    timestamp=output.timestamp,
-                    headers=list(output.headers),
-                )
-            except BufferError:  # the client's own queue is full
-                self._producer.poll(_WAIT)
-                if self._closed.is_set():
-                    return
-            else:
-                return
+    def _send(self, outputs: Sequence[Produced], delivered: Delivered | None = None) -> None:
+        """Give outputs to the client, which sends them by itself."""
+        produce, topic, partitions = self._producer.produce, self._topic, self._partitions
+        for value, key, partition, headers, timestamp, number in outputs:
+            if partition is None:
+                partition = partition_of(key, number, partitions)  # noqa: PLW2901 - it was not chosen
+            while True:
+                try:
+                    if headers:
+                        pairs: list[Any] = list(headers)
+                        produce(topic, value, key, partition, delivered, None, timestamp, pairs)
+                    else:
+                        produce(topic, value, key, partition, delivered, None, timestamp)
+                except BufferError:  # the client's own queue is full
+                    self._producer.poll(_WAIT)
+                    if self._closed.is_set():
+                        return
+                else:
+                    break
 
     def _commit(self, outputs: Sequence[Produced]) -> None:
         """Commit outputs and position; what the brokers abort is sent again."""

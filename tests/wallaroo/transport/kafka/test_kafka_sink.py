@@ -111,6 +111,10 @@ def test_a_start_is_refused_if_the_brokers_have_forgotten_what_was_delivered(kaf
     topic = kafka.topic()
     with pytest.raises(BrokerError, match=r"no position .* 7 outputs were delivered.*kafka-16"):
         sinks.open(topic, once(topic, delivered=7))
+    accepted = sinks.open(topic, Transactions(topic, 0.05, 7, accept_repeats=True))
+    sinks.write(accepted, *outputs(3))
+    sinks.drain(accepted)
+    assert values(kafka, topic)[0] == [3]
 
 
 def test_a_sink_that_is_full_has_room_again(kafka, sinks):
