@@ -19,19 +19,23 @@ import wallaroo
 import wallaroo_spark
 from wallaroo_spark.worker.modules import Shipment
 
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
 if TYPE_CHECKING:
     from wallaroo_spark.jvm.session import Session
 
 
 def shipment_of_this_process() -> Shipment:
     """Return all modules loaded in this process that do not belong to an installed distribution."""
-    installed = tuple([sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")])
+    standard = sysconfig.get_path("stdlib")
     files = {
         name: module.__file__
         for name, module in list(sys.modules.items())
         if isinstance(module, ModuleType)
         and (getattr(module, "__file__", None) or "").endswith(".py")
-        and not module.__file__.startswith(installed)  # type: ignore[union-attr]
+        and not module.__file__.startswith(standard)  # type: ignore[union-attr]
+        # By the folder's name: an environment may stand on another one.
+        and _INSTALLED.isdisjoint(Path(module.__file__ or "").parts)
         and name != "__main__"
     }
     return Shipment({name: file for name, file in files.items() if file is not None})

@@ -50,9 +50,9 @@ class Delivery:
         done: called when a batch is delivered and Spark is about to commit it, with the sequence at
             which it ends, and when something is due after it.
         due: when something is due after the last batch of an earlier run on the checkpoint.
+        watch: gets what is delivered, for figures; `None`: no figures.
 
     Attributes:
-        watch: gets what is delivered, for figures; `None`: no figures.
         processed: everything before this sequence has been processed and delivered.
         due: when time alone makes something due after that; `None`: it will not.
         batches: number of batches delivered.
@@ -71,8 +71,9 @@ class Delivery:
         records: Callable[[Collection[int]], Mapping[int, Record]],
         done: Callable[[int, int | None], None],
         due: int | None,
+        watch: Watch | None,
     ) -> None:
-        self.watch: Watch | None = None
+        self._watch = watch
         self.processed = 0
         self.due = due
         self.batches = 0
@@ -130,8 +131,8 @@ class Delivery:
         for sink, outputs in by_sink.items():
             if outputs:
                 self._loop.call(self._edges.sinks[sink].write, outputs)
-        if self.watch is not None:
-            self.watch.made(numbers)
+        if self._watch is not None:
+            self._watch.made(numbers)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
         if letters:
             read = self._records({letter.lineage[0] for letter in letters})
@@ -165,10 +166,10 @@ class Delivery:
         if report.span is not None:
             self._done(report.span[1], self.due)
             self.processed = report.span[1]
-            if self.watch is not None:
+            if self._watch is not None:
                 for visit in report.visits.kept:
                     visit.lineage = numbered(visit.lineage)
-                self.watch.delivered(report, numbers, self.processed)
+                self._watch.delivered(report, numbers, self.processed)
         self.batches += 1
 
 

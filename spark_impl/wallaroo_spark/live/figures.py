@@ -1,10 +1,13 @@
-"""The figures of a live run's state, log and checkpoint."""
+"""The figures of a live run's state, log and checkpoint, copied before each tick."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
-from wallaroo.topology import Application
+from wallaroo.topology import Application, SinkId
+from wallaroo.transport.interfaces import OutputSink
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Delivery, Holding
 from wallaroo_spark.live.intake import Intake
@@ -15,24 +18,33 @@ _SIZE = 30.0  # seconds between looks at the checkpoint's size
 
 
 class Figures:
-    """Copies what a run knows to its figures.
+    """Copies what a run knows to its figures, until closed.
 
     Args:
+        metrics: the figures.
         application: the application.
         feed: knows the log, and what Spark has committed.
         delivery: knows what the workers hold.
         checkpoint: the run's.
         intake: knows which records were read and are not in the log.
+        sinks: those of the run.
+        backlog: returns the number of records received and not delivered.
     """
 
     def __init__(
         self,
+        metrics: Registry,
         application: Application,
         feed: LogFeed,
         delivery: Delivery,
         checkpoint: Checkpoint,
         intake: Intake,
+        sinks: Mapping[SinkId, OutputSink],
+        backlog: Callable[[], int],
     ) -> None:
+        self._metrics = metrics
+        self._sinks = sinks
+        self._backlog = backlog
         self._application = application
         self._groups = plan(application).groups
         self._feed = feed
@@ -40,13 +52,25 @@ class Figures:
         self._checkpoint = checkpoint
         self._intake = intake
         self._size_due = 0.0
+        metrics.set_partitions(checkpoint.partitions)
+        metrics.before_tick(self._copy)
 
-    def copy(self, metrics: Registry) -> None:
+    def close(self) -> None:
+        """Copy what is known at the end, and stop."""
+        self._metrics.after_last_tick(self._copy)
+
+    def _copy(self) -> None:
         """Copy what is known now; in any thread.
 
         If several state partitions or window steps are held together, each has no figure of its
         own. After a restart nothing is known of partition numbers that have had no message since.
         """
+        metrics = self._metrics
+        with metrics.lock:
+            for id_, sink in metrics.sinks.items():
+                if not self._sinks[id_].pending:
+                    sink.oldest = None
+        metrics.backlog = max(0, self._backlog())
         held = self._delivery.held_by_group
         for group in self._groups:
             holding = held.get(group.index, Holding())

@@ -74,8 +74,6 @@ class Intake(Receiver):
         ending: notified if the log cannot store more.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         open_sources: the sources that can still give something.
-
-    Attributes:
         watch: gets what is logged, for figures; `None`: no figures.
     """
 
@@ -87,8 +85,9 @@ class Intake(Receiver):
         ending: Ending,
         clock: Callable[[], int],
         open_sources: set[str],
+        watch: Watch | None,
     ) -> None:
-        self.watch: Watch | None = None
+        self._watch = watch
         self._application = application
         self._feed = feed
         self._loop = loop
@@ -208,8 +207,8 @@ class Intake(Receiver):
         except InputLogError as error:
             self._ending.fail(str(error))
             return False
-        if self.watch is not None:
-            self.watch.came(some.source, some.number, self._feed.received)
+        if self._watch is not None:
+            self._watch.came(some.source, some.number, self._feed.received)
         return True
 
     def _retry_later(self) -> None:

@@ -40,12 +40,12 @@ class LogFeed(Feed):
         timed: what the application does can depend on arrival times. If not, workers get no arrival
             times, and frames of one source stay together even if they were read separately.
         skip: numbers of records that are left out.
+        choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
 
     Attributes:
         case: the case under which all further input is sent.
         log: the input log.
         room_made: called, in any thread, after a commit has made room.
-        choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
         committed_at: when it last committed some, in seconds since 1970; `None`: not in this run.
@@ -63,6 +63,7 @@ class LogFeed(Feed):
         resume: Resume,
         timed: bool,
         skip: Collection[int] = (),
+        choose: Callable[[Sequence[Run]], int | None] = lambda _: None,
     ) -> None:
         self.log = log
         self.sources = resume.sources
@@ -71,7 +72,7 @@ class LogFeed(Feed):
         self._skip = skip
         self.case = case
         self.room_made: Callable[[], None] = lambda: None
-        self.choose: Callable[[Sequence[Run]], int | None] = lambda _: None
+        self._choose = choose
         self.planned = self.committed = log.first_sequence
         self.committed_at: float | None = None
         self._tasks = tasks
@@ -186,7 +187,7 @@ class LogFeed(Feed):
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
         case = self.case
-        if (follow := self.choose(runs)) is not None:
+        if (follow := self._choose(runs)) is not None:
             case = replace(case, follow=follow)
         parts = _divided(_joined(runs), self._tasks)
         return [

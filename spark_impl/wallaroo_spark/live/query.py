@@ -26,6 +26,7 @@ from wallaroo_spark.live.delivery import Delivery
 from wallaroo_spark.live.failures import explaining
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.feed import FeedServer
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import Report
@@ -48,6 +49,7 @@ class LiveQuery:
         checkpoint: the checkpoint, with a directory for Spark.
         feed: the input.
         delivery: delivers the outputs.
+        watch: gets what Spark reports about its work, for figures; `None`: no figures.
 
     Attributes:
         over: set when the query should end.
@@ -62,7 +64,9 @@ class LiveQuery:
         checkpoint: Checkpoint,
         feed: LogFeed,
         delivery: Delivery,
+        watch: Watch | None,
     ) -> None:
+        self._watch = watch
         self.over = threading.Event()
         self.stage = 0
         self.batch_seconds = 0.0
@@ -140,7 +144,7 @@ class LiveQuery:
             writer = writer.trigger(processingTime=f"{self._options.trigger} milliseconds")
         query: Any = writer.start()
         self.stage += 1
-        watch = self._delivery.watch
+        watch = self._watch
         if watch is not None:
             watch.running()
         looks, alone = 0, not session.settings.local

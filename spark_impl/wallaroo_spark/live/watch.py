@@ -9,14 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
 from wallaroo.transport.input_log import Kind, Run
-from wallaroo.transport.interfaces import OutputSink
 from wallaroo_spark.wire.job import Report
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one
@@ -29,28 +28,15 @@ class Watch:
 
     Args:
         metrics: the figures.
-        sinks: those of the run.
-        backlog: returns the number of records received and not delivered.
-        held: copies what is known of state, log and checkpoint to the figures.
     """
 
-    def __init__(
-        self,
-        metrics: Registry,
-        sinks: Mapping[SinkId, OutputSink],
-        backlog: Callable[[], int],
-        held: Callable[[Registry], None],
-    ) -> None:
+    def __init__(self, metrics: Registry) -> None:
         self._metrics = metrics
-        self._sinks = sinks
-        self._backlog = backlog
-        self._held = held
         self._lock = threading.Lock()
         # For each: the sequence after its last record, when it arrived, records by source.
         self._reads: deque[tuple[int, float, Counter[str]]] = deque()
         self._followed: Followed | None = None
         self._follow_due = 0.0
-        metrics.before_tick(self._look)
 
     def came(self, source: str, records: int, end: int) -> None:
         """Note that records are logged, the last with sequence `end - 1`; `""`: of no source."""
@@ -148,15 +134,3 @@ class Watch:
     def running(self) -> None:
         """Note that the query has begun."""
         self._metrics.state = "running"
-
-    def close(self) -> None:
-        """Stop looking."""
-        self._metrics.after_last_tick(self._look)
-
-    def _look(self) -> None:
-        with self._metrics.lock:
-            for id_, sink in self._metrics.sinks.items():
-                if not self._sinks[id_].pending:
-                    sink.oldest = None
-        self._metrics.backlog = max(0, self._backlog())
-        self._held(self._metrics)

@@ -1,0 +1,180 @@
+"""The parts of a live run, made in the order in which a frame meets them.
+
+Each part is made of finished ones. Two pairs need each other: the edges give frames to the intake,
+which pauses them; and a failure that any part finds ends the query. So the intake begins, and
+failures are acted on, when all parts are there, before anything is received.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wallaroo.engine import ServeOptions
+from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import say_where_it_begins
+from wallaroo.transport.edges import Edges
+from wallaroo.transport.listener import Address
+from wallaroo.transport.skipping import refuse_unskippable
+from wallaroo.transport.stop_clock import StopClock
+from wallaroo.transport.threads import LoopThread
+from wallaroo_spark.jvm.java import find_java
+from wallaroo_spark.jvm.pickling import pickle_application, warn_of_unportable_states
+from wallaroo_spark.jvm.process import SubmittingJvm
+from wallaroo_spark.live.delivery import Delivery
+from wallaroo_spark.live.figures import Figures
+from wallaroo_spark.live.intake import Ending, Intake
+from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.query import LiveQuery
+from wallaroo_spark.live.resume import Resume, sources_to_come
+from wallaroo_spark.live.storage import Storage, opened
+from wallaroo_spark.live.watch import Watch
+from wallaroo_spark.wire.job import CaseSpec
+from wallaroo_spark.worker.plan import plan
+
+
+@dataclass(frozen=True)
+class Run:
+    """The parts of a live run.
+
+    Args:
+        loop: the thread of the edges.
+        ending: tells all parts that the run has failed.
+        feed: the input log, as Spark asks for it.
+        intake: appends what the edges receive to the log.
+        edges: sources, sinks and dead letters.
+        delivery: gives the outputs of a micro-batch to the edges.
+        query: Spark's part.
+        stop: when the run has to stop.
+    """
+
+    loop: LoopThread
+    ending: Ending
+    feed: LogFeed
+    intake: Intake
+    edges: Edges
+    delivery: Delivery
+    query: LiveQuery
+    stop: StopClock
+
+    @property
+    def backlog(self) -> int:
+        """Number of records received and not delivered; in any thread."""
+        return _backlog(self.feed, self.intake, self.delivery)
+
+
+@contextlib.contextmanager
+def opened_run(
+    application: Application,
+    options: ServeOptions,
+    own: SparkOptions,
+    directory: Path,
+    addresses: Mapping[str, Address] | None,
+    clock: Callable[[], int],
+) -> Iterator[Run]:
+    """Open all parts of a run but Spark, and close them at the end, the last opened first.
+
+    Args:
+        application: what is run.
+        options: of every engine.
+        own: this engine's.
+        directory: the checkpoint's.
+        addresses: those to listen on, after a restart.
+        clock: returns the time, in nanoseconds since 1970.
+
+    Raises:
+        WallarooError: see `wallaroo_spark.live.serve.Server`.
+    """
+    warn_of_unportable_states(application)
+    if not SubmittingJvm.is_there():
+        find_java()
+    pickled = pickle_application(application)
+    timed = application.time_decides
+    with contextlib.ExitStack() as up:
+        storage = up.enter_context(opened(directory, application, own, options.partitions))
+        checkpoint = storage.checkpoint
+        if own.checkpoint is not None:
+            say_where_it_begins(directory, storage.log.next_sequence)
+        refuse_unskippable(storage.log, storage.log.first_sequence, own.skip)
+        resume = Resume() if storage.resume is None else storage.resume.last
+        ending, loop = Ending(), LoopThread("wallaroo-edges")
+        watch = None if options.metrics is None else Watch(options.metrics)
+        feed = LogFeed(
+            storage.log,
+            CaseSpec(
+                pickled,
+                partitions=checkpoint.partitions,
+                isolated=options.isolation == "isolated",
+                stop_on_error=options.on_error == "stop",
+                measured=options.metrics is not None,
+                log_level=logging.getLogger().getEffectiveLevel(),
+            ),
+            tasks=checkpoint.partitions,
+            batch_bytes=own.batch_bytes,
+            failed=ending.fail,
+            resume=resume,
+            timed=timed,
+            skip=own.skip,
+            choose=(lambda _: None) if watch is None else watch.choose,
+        )
+        up.callback(feed.close)
+        arrival = clock if timed or own.record or own.checkpoint else lambda: 0
+        to_come = sources_to_come(storage.logged, application)
+        intake = Intake(application, feed, loop, ending, arrival, to_come, watch)
+        edges = Edges(application, options, loop, intake, addresses, clock)
+        edges.dead_letters.run = checkpoint.born.checkpoint
+        edges.go_on_behind(storage.logged)
+        done = _note_of(storage, feed)
+        delivery = Delivery(application, edges, loop, feed.records, done, resume.due, watch)
+        levels = plan(application).levels
+        query = LiveQuery(levels, own, checkpoint, feed, delivery, watch)
+        stop = StopClock(
+            options,
+            loop,
+            edges,
+            lambda: (query.stage, feed.planned, feed.committed),
+            lambda: _backlog(feed, intake, delivery),
+            counts_from_progress=True,
+        )
+        run = Run(loop, ending, feed, intake, edges, delivery, query, stop)
+        intake.begin(edges, stop)
+        ending.when_failed(lambda: _abandon(run))
+        if options.metrics is not None:
+            figures = Figures(
+                options.metrics,
+                application,
+                run.feed,
+                run.delivery,
+                checkpoint,
+                intake,
+                edges.sinks,
+                lambda: run.backlog,
+            )
+            up.callback(figures.close)
+        edges.open()  # nothing after this can be refused
+        up.callback(loop.stop)
+        up.callback(lambda: loop.call(edges.close))
+        yield run
+
+
+def _backlog(feed: LogFeed, intake: Intake, delivery: Delivery) -> int:
+    return feed.received - max(delivery.processed, feed.committed) + intake.waiting
+
+
+def _abandon(run: Run) -> None:
+    run.delivery.abandoned = True
+    run.query.end()
+
+
+def _note_of(storage: Storage, feed: LogFeed) -> Callable[[int, int | None], None]:
+    """Return what writes, before Spark commits a micro-batch, what a restart must know."""
+
+    def note(sequence: int, due: int | None) -> None:
+        if storage.resume is not None:
+            storage.resume.note(Resume(sequence, due, feed.sources))
+
+    return note
