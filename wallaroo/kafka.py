@@ -144,7 +144,7 @@ class ClientOptions:
                 raise WallarooParameterError(f"{where}: an option's name is a text, not {name!r}")
             if name in _REFUSED:
                 raise WallarooParameterError(
-                    f"{where}: the option {name} is not yours to set: {_REFUSED[name]} (kafka-17)"
+                    f"{where}: the option {name} is not yours to set (kafka-17): {_REFUSED[name]}"
                 )
             if not isinstance(value, (str, int, float)):  # its value may be a secret
                 raise WallarooParameterError(

@@ -18,14 +18,13 @@ from wallaroo.engine import (
     Stepper,
 )
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.records import Consumed, Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
 from wallaroo_reference.compiled.codegen import compiled_source, compiles
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.machine import Machine
+from wallaroo_reference.machine import Machine, process
 from wallaroo_reference.options import add_arguments, checkpoint_options
 
 if TYPE_CHECKING:
@@ -190,19 +189,8 @@ class _Stepper:
         self.feed([record])
 
     def feed(self, batch: Sequence[Record]) -> None:
-        """Process frames of one source with one arrival time, or one other record."""
-        record = batch[0]
-        if isinstance(record, Frame):
-            payloads = [record.payload for record in batch if isinstance(record, Frame)]
-            self._machine.feed(record.source, payloads, record.at)
-        elif isinstance(record, Consumed):
-            config, partition = self._sources[record.source].config, record.record.partition
-            assert isinstance(config, KafkaSourceConfig)
-            read = [one.record for one in batch if isinstance(one, Consumed)]
-            fed: list[Any] = read if config.whole else [one.value for one in read]
-            self._machine.feed(record.source, fed, record.at, partition)
-        else:
-            self._machine.take(record)
+        """Process records that belong together; see `process`."""
+        process(self._machine, self._sources, batch)
 
     def due(self) -> int | None:
         """Return when time alone makes something due."""

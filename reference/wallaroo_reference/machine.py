@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from wallaroo.findings import Finding
-from wallaroo.records import Single
-from wallaroo.topology import SinkId
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.records import Consumed, Frame, Record, Single
+from wallaroo.topology import SinkId, Source
 from wallaroo.trace import DeadLetter, Ended, Entity, OpenWindow
 from wallaroo_reference.cells import Cells, Moment
 from wallaroo_reference.meter import Meter
@@ -87,3 +88,26 @@ class Machine(Protocol):
 
     def go_on_from(self, moment: Moment) -> None:
         """Continue from the moment of the machine whose cells have been unpacked here."""
+
+
+def process(machine: Machine, sources: Mapping[str, Source], records: Sequence[Record]) -> None:
+    """Let a machine process records that belong together.
+
+    Args:
+        machine: the machine.
+        sources: the application's sources, by name.
+        records: frames of one source, or records of one partition, with one arrival time; or one
+            other record.
+    """
+    first = records[0]
+    if isinstance(first, Frame):
+        payloads = [record.payload for record in records if isinstance(record, Frame)]
+        machine.feed(first.source, payloads, first.at)
+    elif isinstance(first, Consumed):
+        config = sources[first.source].config
+        assert isinstance(config, KafkaSourceConfig)
+        read = [one.record for one in records if isinstance(one, Consumed)]
+        fed: list[Any] = read if config.whole else [one.value for one in read]
+        machine.feed(first.source, fed, first.at, first.record.partition)
+    else:
+        machine.take(first)

@@ -142,7 +142,9 @@ def test_start_is_a_word_a_time_or_offsets():
 def test_an_option_of_the_client_that_breaks_a_rule_is_refused_with_the_reason(
     option, reason, tmp_path
 ):
-    said = f"the option {re.escape(option)} is not yours to set: .*{re.escape(reason)}"
+    said = (
+        f"the option {re.escape(option)} is not yours to set \\(kafka-17\\): .*{re.escape(reason)}"
+    )
     for kind, component in ((KafkaSourceConfig, of_value), (KafkaSinkConfig, encode)):
         with pytest.raises(WallarooParameterError, match=said):
             kind("t", "a:1", component, kafka={option: "x"})

@@ -43,7 +43,7 @@ def slips_logged(application: Application, *, pairs: bool) -> Application:
 
     def logged(use: ComponentUse) -> Component:
         component = use.component
-        if isinstance(component, EventTime):
+        if isinstance(component, EventTime) and not component.of_record:
             # Usual times are not looked at: an engine's fast path stays as it is.
             judged = _early_logged(getattr(use.user, "pipeline", ""), component.judged)
             return replace(component, judged=judged, usual=_YEAR_1971)

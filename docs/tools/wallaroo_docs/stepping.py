@@ -12,12 +12,13 @@ from typing import Any
 
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.machine import process
 from wallaroo_reference.replay.steps import ABSENT, Step, Steps
 
 from wallaroo import readable
 from wallaroo.canonical import structure_or_kind
 from wallaroo.overriding import override
-from wallaroo.records import Consumed, Frame, Record
+from wallaroo.records import Record
 from wallaroo.testing import Session
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities
@@ -185,7 +186,7 @@ class Playing(Session):
         self.recorder = Recorder(application)
         machine = Interpreter(application, observer=self.recorder)
         self.recorder.observe(machine)
-        self._stepper = _Stepper(machine)
+        self._stepper = _Stepper(machine, application)
 
     def moments(self) -> list[dict[str, Any]]:
         """Return the steps so far, for a page."""
@@ -195,15 +196,12 @@ class Playing(Session):
 class _Stepper:
     """An interpreter that takes records: `wallaroo.engine.Stepper`."""
 
-    def __init__(self, machine: Interpreter) -> None:
+    def __init__(self, machine: Interpreter, application: Application) -> None:
         self._machine = machine
+        self._sources = application.sources
 
     def take(self, record: Record) -> None:
-        if isinstance(record, Frame):
-            self._machine.feed(record.source, [record.payload], record.at)
-        else:
-            assert not isinstance(record, Consumed), "no page has a Kafka source"
-            self._machine.take(record)
+        process(self._machine, self._sources, [record])
 
     def due(self) -> int | None:
         return self._machine.due()
