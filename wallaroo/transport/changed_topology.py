@@ -201,12 +201,18 @@ def accept_topology(
     if accepted.topology and set(accepted.dropped) == names.keys():
         _log.warning("goes on with %s in this topology, as it was accepted", directory)
         return
+    renamed = any(
+        one.part == held_part(one.name) and new[held_part(partition.name)]
+        for one in lost
+        for partition in application.partitions
+    )
+    hint = " A step with only another name keeps its state with state_name='OLD NAME'." * renamed
     options = ["--accept-topology", *[f"--drop-state {shlex.quote(name)}" for name in names]]
     raise CheckpointError(
         f"the checkpoint {directory} belongs to another topology; what this application would keep "
         "and drop of it is listed above. Nothing was processed or changed. To go on with what is "
-        f"kept: {' '.join(options)}. Otherwise run what the checkpoint belongs to, or take another "
-        "directory"
+        f"kept: {' '.join(options)}.{hint} Otherwise run what the checkpoint belongs to, or take "
+        "another directory"
     )
 
 

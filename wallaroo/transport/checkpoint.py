@@ -263,6 +263,7 @@ class CheckpointDirectory:
     def _replace(self) -> None:
         """Put parts into their places, if this run, or one that was killed, has begun to."""
         replacing = self.directory / REPLACING
+        shutil.rmtree(f"{replacing}.new", ignore_errors=True)  # of a run that was killed before
         if not replacing.is_dir():
             return
         for part in replacing.iterdir():

@@ -169,8 +169,10 @@ def test_recover_4_a_changed_topology_goes_on_with_what_is_kept(
         assert files(tmp_path / "c") == before
         assert not (tmp_path / "recorded").exists()
         names = "".join([f" --drop-state {name}" for name in drop])
-        said = f"kept: --accept-topology{names}. " if not accepted else "'other': nothing that"
+        said = f"kept: --accept-topology{names}." if not accepted else "'other': nothing that"
         assert said in str(refused.value)
+        renamed = not accepted and changes == {"state": "number"}
+        assert renamed == ("with state_name='OLD NAME'" in str(refused.value))
     sunk = len(receiver.so_far)
     run(serve, changed, THEN, isolation, accept_topology=True, drop_state=drop)
     eventually(lambda: outputs in receiver.so_far[sunk:])
