@@ -52,6 +52,8 @@ class TCPSourceConfig(Generic[kinds.Message]):
             an aware `datetime`; `None`: the time at which it arrives (time-2).
         idle_after: nanoseconds without a frame after which the source's watermark runs on with the
             arrival time (time-3); `None`: never.
+        max_ahead: nanoseconds that an event time may be ahead of the arrival time; a message with a
+            later one is a dead letter, `bad-time` (time-2); `None`: any.
 
     Raises:
         WallarooParameterError: an argument has a wrong type or value.
@@ -63,6 +65,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
     max_size: int = field(default=DEFAULT_MAX_SIZE)
     event_time: EventTime | None = None
     idle_after: int | None = None
+    max_ahead: int | None = None
 
     @overload
     def __init__(
@@ -74,6 +77,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
         *,
         event_time: Callable[[kinds.Message], int | datetime] | None = None,
         idle_after: int | None = None,
+        max_ahead: int | None = None,
         parallelism: object = None,
         valid: object = None,
         max_received_count: object = None,
@@ -90,6 +94,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
         max_size: int = DEFAULT_MAX_SIZE,
         event_time: Callable[[kinds.Message], int | datetime] | None = None,
         idle_after: int | None = None,
+        max_ahead: int | None = None,
         parallelism: object = None,
         valid: object = None,
         max_received_count: object = None,
@@ -102,6 +107,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
         max_size: int = DEFAULT_MAX_SIZE,
         event_time: Callable[[kinds.Message], int | datetime] | None = None,
         idle_after: int | None = None,
+        max_ahead: int | None = None,
     ) -> None: ...
 
     def __init__(
@@ -110,6 +116,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
         max_size: int = DEFAULT_MAX_SIZE,
         event_time: Any = None,
         idle_after: int | None = None,
+        max_ahead: int | None = None,
         **named: Any,
     ) -> None:
         what = "TCPSourceConfig"
@@ -124,7 +131,7 @@ class TCPSourceConfig(Generic[kinds.Message]):
         object.__setattr__(self, "port", _port(what, port))
         object.__setattr__(self, "decoder", checked_at(what, decoder_of, decoder))
         object.__setattr__(self, "max_size", max_size)
-        set_time(self, what, event_time, idle_after)
+        set_time(self, what, event_time, idle_after, max_ahead)
 
     @property
     def address(self) -> str:
@@ -143,6 +150,7 @@ class GenSourceConfig(Generic[kinds.Message]):
             ends the source.
         event_time: as for `TCPSourceConfig`.
         idle_after: as for `TCPSourceConfig`.
+        max_ahead: as for `TCPSourceConfig`.
 
     Raises:
         WallarooParameterError: an argument has a wrong type or value.
@@ -151,6 +159,7 @@ class GenSourceConfig(Generic[kinds.Message]):
     generator: Generator
     event_time: EventTime | None = None
     idle_after: int | None = None
+    max_ahead: int | None = None
     decoder: None = None
 
     @overload
@@ -160,6 +169,7 @@ class GenSourceConfig(Generic[kinds.Message]):
         *,
         event_time: Callable[[kinds.Message], int | datetime] | None = None,
         idle_after: int | None = None,
+        max_ahead: int | None = None,
         parallelism: object = None,
     ) -> None: ...
 
@@ -171,11 +181,17 @@ class GenSourceConfig(Generic[kinds.Message]):
         *,
         event_time: Callable[[kinds.Message], int | datetime] | None = None,
         idle_after: int | None = None,
+        max_ahead: int | None = None,
         parallelism: object = None,
     ) -> None: ...
 
     def __init__(
-        self, *given: Any, event_time: Any = None, idle_after: int | None = None, **named: Any
+        self,
+        *given: Any,
+        event_time: Any = None,
+        idle_after: int | None = None,
+        max_ahead: int | None = None,
+        **named: Any,
     ) -> None:
         what = "GenSourceConfig"
         if len(given) == len(("name", "generator")) and isinstance(given[0], str):
@@ -183,7 +199,7 @@ class GenSourceConfig(Generic[kinds.Message]):
         (generator,) = _arguments(what, given, named, ("generator",))
         object.__setattr__(self, "generator", checked_at(what, generator_of, generator))
         object.__setattr__(self, "decoder", None)
-        set_time(self, what, event_time, idle_after)
+        set_time(self, what, event_time, idle_after, max_ahead)
 
     @property
     def address(self) -> str:
@@ -319,7 +335,13 @@ def _without_effect(what: str, names: Iterable[str]) -> None:
 
 
 def set_time(
-    config: Any, what: str, event_time: Any, idle_after: Any, *, of_kafka: bool = False
+    config: Any,
+    what: str,
+    event_time: Any,
+    idle_after: Any,
+    max_ahead: Any,
+    *,
+    of_kafka: bool = False,
 ) -> None:
     """Set the fields of a source that are about time, checked.
 
@@ -328,6 +350,7 @@ def set_time(
         what: its class, for errors.
         event_time: as given.
         idle_after: as given.
+        max_ahead: as given.
         of_kafka: it is of a Kafka source (kafka-8).
 
     Raises:
@@ -337,8 +360,16 @@ def set_time(
         event_time = checked_at(what, partial(event_time_of, of_kafka=of_kafka), event_time)
     if idle_after is not None:
         duration(f"{what}: idle_after", idle_after)
+    if max_ahead is not None:
+        duration(f"{what}: max_ahead", max_ahead)
+        if event_time is None:
+            raise WallarooParameterError(
+                f"{what}: max_ahead is about event times, and here they are the arrival times. "
+                "Write: event_time=FUNCTION, or leave max_ahead out"
+            )
     object.__setattr__(config, "event_time", event_time)
     object.__setattr__(config, "idle_after", idle_after)
+    object.__setattr__(config, "max_ahead", max_ahead)
 
 
 def _host(what: str, host: object) -> str:

@@ -174,6 +174,7 @@ class KafkaSourceConfig(Generic[kinds.Message]):
         until: ``"end"``: read to the ends that the partitions have at the start (kafka-10).
         event_time: as for `TCPSourceConfig`, or `wallaroo.kafka_timestamp` (kafka-8).
         idle_after: as for `TCPSourceConfig`; it counts for each partition (kafka-9).
+        max_ahead: as for `TCPSourceConfig`.
         group: positions are committed there, for tools that show lag; never read (kafka-3).
         isolation_level: ``"read_committed"`` or ``"read_uncommitted"`` (kafka-11).
         kafka: further options of the client, or the path of a file of them (kafka-17).
@@ -191,6 +192,7 @@ class KafkaSourceConfig(Generic[kinds.Message]):
     until: Literal["end"] | None
     event_time: EventTime | None
     idle_after: int | None
+    max_ahead: int | None
     group: str | None
     isolation_level: IsolationLevel
     kafka: ClientOptions
@@ -204,6 +206,7 @@ class KafkaSourceConfig(Generic[kinds.Message]):
         until: Literal["end"] | None = None,
         event_time: Callable[[Any], int | datetime] | None = None,
         idle_after: int | None = None,
+        max_ahead: int | None = None,
         group: str | None = None,
         isolation_level: IsolationLevel = "read_committed",
         kafka: Mapping[str, str | int | float | bool] | str | Path | None = None,
@@ -237,7 +240,7 @@ class KafkaSourceConfig(Generic[kinds.Message]):
             isolation_level=isolation_level,
             kafka=ClientOptions(what, kafka),
         )
-        set_time(self, what, event_time, idle_after, of_kafka=True)
+        set_time(self, what, event_time, idle_after, max_ahead, of_kafka=True)
 
     @property
     def address(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from wallaroo.errors import WallarooParameterError
 
@@ -128,6 +128,17 @@ def event_time_from(result: Any) -> int:
             f"an event time is from 0 to 2**63 - 1 nanoseconds since 1970, not {shown}"
         )
     return time
+
+
+def refuse_ahead(time: int, max_ahead: int) -> NoReturn:
+    """Refuse an event time that is too far ahead of its record's arrival (time-2).
+
+    Raises:
+        BadTimeError: always.
+    """
+    raise BadTimeError(
+        f"its event time is {time}, more than {max_ahead} ns ahead of its arrival (max_ahead)"
+    )
 
 
 def kafka_time_from(timestamp: Any) -> int:

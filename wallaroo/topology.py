@@ -47,6 +47,10 @@ class SourceConfig(Protocol):
         """Nanoseconds without a frame after which its watermark runs on (time-3)."""
 
     @property
+    def max_ahead(self) -> int | None:
+        """Nanoseconds that an event time may be ahead of the arrival time; `None`: any (time-2)."""
+
+    @property
     def address(self) -> str:
         """Where it is, for people."""
 
@@ -225,11 +229,13 @@ class Application:
     def time_decides(self) -> bool:
         """Whether what it does can depend on arrival times.
 
-        It has windows, states expire, or outputs have a timestamp (kafka-13).
+        It has windows, states expire, outputs have a timestamp (kafka-13), or an event time may be
+        too far ahead of the arrival time.
         """
         expires = any(partition.expire_after is not None for partition in self.partitions)
         stamps = any(isinstance(sink.config, KafkaSinkConfig) for sink in self.sinks.values())
-        return expires or stamps or bool(self.window_steps)
+        ahead = any(source.config.max_ahead is not None for source in self.sources.values())
+        return expires or stamps or ahead or bool(self.window_steps)
 
     @cached_property
     def ways(self) -> tuple[Mapping[str, int], ...]:

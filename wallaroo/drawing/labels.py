@@ -63,6 +63,8 @@ def _source_detail(config: SourceConfig) -> str:
         facts.append(f"event time {config.event_time.name}")
     if config.idle_after is not None:
         facts.append(f"idle after {show_duration(config.idle_after)}")
+    if config.max_ahead is not None:
+        facts.append(f"at most {show_duration(config.max_ahead)} ahead")
     if isinstance(config, KafkaSourceConfig):
         if config.partitions is not None:
             facts.append(f"partitions {', '.join(map(str, config.partitions))}")

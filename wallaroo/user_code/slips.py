@@ -79,6 +79,8 @@ def _lengths(application: Application) -> Iterator[tuple[str, int]]:
     for source in application.sources.values():
         if source.config.idle_after is not None:
             yield f"source {source.pipeline!r}: idle_after", source.config.idle_after
+        if source.config.max_ahead is not None:
+            yield f"source {source.pipeline!r}: max_ahead", source.config.max_ahead
     for step in application.steps:
         if isinstance(step.operation, Windowed):
             windows = step.operation.windows

@@ -74,6 +74,8 @@ class Program(Text):
         self.line(1, f"# source {shown(pipeline)}")
         if self._timed and source.config.event_time is None:
             self.line(1, "time = times.now")
+        if source.config.max_ahead is not None:
+            self.line(1, f"latest = times.now + {source.config.max_ahead}")
         self.line(1, "frames = iter(payloads)")
         if isinstance(source.config, KafkaSourceConfig):
             self._decode_kafka(origin, source.config)
@@ -140,6 +142,9 @@ class Program(Text):
         self.line(3, f"if not ({exact} and {event_time.usual} <= time < {TIME_END}):")
         judged = self.call("judged", origin, event_time.judged, event_time.name)
         self.line(4, f"time = time_of({judged}, time)")
+        if source.config.max_ahead is not None:
+            self.line(3, "if time > latest:")
+            self.line(4, f"refuse_ahead(time, {source.config.max_ahead})")
         if self._turns:
             self.engine_line(3, f"if time >= {due}:")
             self.engine_line(4, f"turns({lineage}, time)")

@@ -19,7 +19,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, NoReturn, cast
 
 from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
@@ -27,7 +27,7 @@ from wallaroo.findings import Finding
 from wallaroo.judging import DeadLetterError, items_of, judged_key, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number
 from wallaroo.records import Assigned, End, Single, Tick, Unportable, Unused, Value
-from wallaroo.times import BadTimeError
+from wallaroo.times import BadTimeError, refuse_ahead
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import (
     DeadLetter,
@@ -260,6 +260,7 @@ class Compiled:
             "judge": judged_key,
             "own": own,
             "time_of": _time_of,
+            "refuse_ahead": _refuse_ahead,
             "items_of": lambda result: items_of(result, self.meter.most),
             "pair_of": pair_of,
             "written_of": written_of,
@@ -389,6 +390,13 @@ def _time_of(judged: Callable[[Any], int], result: Any) -> int:
     """Return what an `event_time` function gave, if it is not a usual one (time-2)."""
     try:
         return judged(result)
+    except BadTimeError as error:
+        raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
+
+
+def _refuse_ahead(time: int, max_ahead: int) -> NoReturn:
+    try:
+        refuse_ahead(time, max_ahead)
     except BadTimeError as error:
         raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
 

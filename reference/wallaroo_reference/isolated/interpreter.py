@@ -45,7 +45,7 @@ from wallaroo.judging import DeadLetterError
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import partition_number
 from wallaroo.records import Assigned, End, Single, Tick, Unportable, Unused, Value
-from wallaroo.times import BadTimeError
+from wallaroo.times import BadTimeError, refuse_ahead
 from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Lineage, OpenWindow, Reason
 from wallaroo_reference.cells import Cells, Moment, Packer, key_of_name
@@ -86,11 +86,12 @@ class Interpreter(Walk):
         self.sequence = 0
         self._partitions = partitions
         self._places = {
-            node.pipeline: (place, node.config.event_time)
+            node.pipeline: (place, node.config.event_time, node.config.max_ahead)
             for node, place in zip(application.nodes, made, strict=True)
             if isinstance(node, Source)
         }
         self._find_time: EventTime | None = None  # of the record's source
+        self._max_ahead: int | None = None
         self._kafka = {
             name: node.config
             for name, node in application.sources.items()
@@ -99,7 +100,7 @@ class Interpreter(Walk):
         self._fed: Any = None  # of a Kafka source: the value or the whole record
         self._partition: int | None = None  # where it stands
         self._timed = application.time_decides or any(
-            event_time is not None for _, event_time in self._places.values()
+            event_time is not None for _, event_time, _ in self._places.values()
         )
         if keeps:
             loads = Packer(application.codec).loads
@@ -117,7 +118,7 @@ class Interpreter(Walk):
         self, source: str, payloads: Sequence[Any], at: int = 0, partition: int | None = None
     ) -> None:
         """Process frames of one source, or records of Kafka; see `Machine.feed`."""
-        place, self._find_time = self._places[source]
+        place, self._find_time, self._max_ahead = self._places[source]
         self.meter.begin(payloads, self.sequence)
         self._source, self._partition = source, partition
         for payload in payloads:
@@ -175,7 +176,7 @@ class Interpreter(Walk):
         """Add the dead letter of a generator that has failed, or end the run (graph-4, dead-3)."""
         if record.error_type is None:
             return
-        place, _ = self._places[record.source]
+        place, _, _ = self._places[record.source]
         reason = None if record.ends_run else Reason.RAISED
         dead = DeadLetterError(reason, record.error, record.error_type)
         self._add_dead_letter(place, lineage, None, dead)
@@ -217,7 +218,7 @@ class Interpreter(Walk):
 
     def _generate(self, record: Value, lineage: Lineage) -> None:
         """Process a value of a generator (graph-4)."""
-        place, self._find_time = self._places[record.source]
+        place, self._find_time, self._max_ahead = self._places[record.source]
         try:
             if isinstance(record.value, Unportable):
                 raise DeadLetterError(Reason.UNPORTABLE, record.value.error)
@@ -252,9 +253,12 @@ class Interpreter(Walk):
         given = self._fed if event_time.of_record else thaw(message)  # kafka-8
         result = call_user_code(event_time.call, Reason.RAISED, given)
         try:
-            return event_time.judged(result)
+            time = event_time.judged(result)
+            if self._max_ahead is not None and time - self._watermarks.now > self._max_ahead:
+                refuse_ahead(time, self._max_ahead)
         except BadTimeError as error:
             raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
+        return time
 
     # -- what others ask for ---------------------------------------------------------------------
 

@@ -215,7 +215,9 @@ class Flow:
         calls, config = self._calls, node.config
         follow = self._follow(index)
         if config.event_time is not None:
-            follow = nodes.timed(calls, index, config.event_time, self._move, follow)
+            follow = nodes.timed(
+                calls, index, (config.event_time, config.max_ahead), self._move, follow
+            )
         if config.decoder is None:
             return nodes.generated(calls, index, follow)
         return nodes.one_from_one(calls, index, config.decoder.call, Reason.DECODE, follow)

@@ -17,7 +17,7 @@ from wallaroo.components import EventTime
 from wallaroo.judging import DeadLetterError, items_of, pair_of, written_of
 from wallaroo.keys import decode_key, identity
 from wallaroo.operations import Branch, KeyBy, Stateful, Stateless, Windowed
-from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.times import BadTimeError, event_time_from, refuse_ahead
 from wallaroo.topology import Sink
 from wallaroo.trace import Reason
 from wallaroo_spark.wire.lineages import Lineage
@@ -85,7 +85,7 @@ def generated(calls: Calls, index: int, follow: TakeMessage) -> TakeMessage:
 def timed(
     calls: Calls,
     index: int,
-    event_time: EventTime,
+    event_time: tuple[EventTime, int | None],
     note_time: Callable[[int], None],
     follow: TakeMessage,
 ) -> TakeMessage:
@@ -94,12 +94,13 @@ def timed(
     Args:
         calls: how user code is called.
         index: the source's node.
-        event_time: finds event times.
+        event_time: finds event times; how far these may be ahead of the arrival time (time-2).
         note_time: gets each event time before the message goes on.
         follow: takes the message to the nodes behind.
     """
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
-    name, call, again = event_time.name, calls.reported(event_time.call, place), calls.again
+    find, max_ahead = event_time
+    name, call, again = find.name, calls.reported(find.call, place), calls.again
 
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
@@ -107,6 +108,10 @@ def timed(
             result = call(value)
             try:
                 time = event_time_from(result)
+                if max_ahead is not None:
+                    assert calls.context is not None  # time decides in this application
+                    if time - calls.context.arrived > max_ahead:
+                        refuse_ahead(time, max_ahead)
             except BadTimeError as error:
                 raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises

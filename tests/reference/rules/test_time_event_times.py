@@ -6,10 +6,11 @@ import enum
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from small_windows import Gather, arrivals, built, events, fail, initial, sink, windowed
+from small_windows import Gather, arrivals, built, events, fail, initial, sink, when, windowed
 
 import wallaroo
 from wallaroo import range_windows, seconds
+from wallaroo.records import Frame
 
 TEN = range_windows(seconds(10))
 
@@ -130,3 +131,40 @@ def test_time_2_what_it_does_to_the_message_is_invisible(isolated):
     source = events(decoder=as_list, event_time=take)
     application = built(source.to_sink(sink()))
     assert isolated(application, {"events": [b"a 1"]}).output == [b"['a', '1'];"]
+
+
+@pytest.mark.parametrize("windows", [True, False], ids=["windows", "nothing else about time"])
+def test_time_2_an_event_time_too_far_ahead_of_its_arrival_is_none(run, windows):
+    source = events(max_ahead=seconds(5))
+    application = windowed(TEN, source=source) if windows else built(source.to_sink(sink()))
+    records = [Frame("events", b"%s %d" % one, seconds(at)) for at, one in enumerate(_AHEAD)]
+    result = run(application, records)
+    assert [(one.lineage, one.reason) for one in result.dead_letters] == [
+        ((1,), "bad-time"),
+        ((3,), "bad-time"),
+    ]
+    assert len(result.output) == 3
+
+
+_AHEAD = [(b"a", 5), (b"b", 7), (b"c", 7), (b"d", 1_772_442_000), (b"e", 3)]
+"""A name and an event time of each second."""
+
+
+def test_time_2_what_a_generator_gives_is_not_too_far_ahead_either(run):
+    class Steps:
+        def initial_value(self):
+            return 0
+
+        def apply(self, last):
+            return None if last == 3 else last + 1
+
+    config = wallaroo.GenSourceConfig(Steps(), event_time=seconds, max_ahead=seconds(2))
+    result = run(built(wallaroo.source("events", config).to_sink(sink())))
+    assert result.output == [b"0;", b"1;", b"2;"]
+    assert [one.reason for one in result.dead_letters] == ["bad-time"]
+
+
+@pytest.mark.parametrize(("event_time", "max_ahead"), [(None, 5), (when, -1), (when, 5.0)])
+def test_time_2_max_ahead_is_a_duration_of_event_times(event_time, max_ahead):
+    with pytest.raises(wallaroo.WallarooParameterError, match="max_ahead"):
+        events(event_time=event_time, max_ahead=max_ahead)
