@@ -65,7 +65,6 @@ def rerun(options: argparse.Namespace) -> int:
         from wallaroo_reference.cli.against import against
 
         return against(options)
-    began = time.monotonic()
     with ExitStack() as up:
         writers: list[ResultWriter] = []
         results = up.enter_context(results_on(sys.stdout))
@@ -97,6 +96,7 @@ def rerun(options: argparse.Namespace) -> int:
             writers.append(letters)
         one = Rerun(application, given, on_error=options.on_error)
         show = up.enter_context(progress(options, given))
+        began = time.monotonic()
         one.run(writers, lambda: show(one.records, one.made, one.letters))
         if json_lines is not None:
             json_lines.end(one)
