@@ -111,8 +111,11 @@ def load_module(app: str | os.PathLike[str]) -> LoadedModule:
     return _load_by_name(text)
 
 
-def load_function(named: str, option: str) -> Callable[..., Any]:
+def load_function(named: str, option: str) -> tuple[LoadedModule, Callable[..., Any]]:
     """Import the function that an option names, as ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION``.
+
+    Returns:
+        Its module, and the function.
 
     Raises:
         UsageError: it has another form, or there is no such function.
@@ -122,10 +125,11 @@ def load_function(named: str, option: str) -> Callable[..., Any]:
     module_name, _, name = named.rpartition(":")
     if not module_name:
         raise UsageError(f"{option} takes MODULE:FUNCTION or FILE.py:FUNCTION, not {named!r}")
-    function: Callable[..., Any] | None = getattr(load_module(module_name).module, name, None)
+    loaded = load_module(module_name)
+    function: Callable[..., Any] | None = getattr(loaded.module, name, None)
     if function is None or not callable(function):
         raise UsageError(f"{module_name} has no function {name!r}")
-    return function
+    return loaded, function
 
 
 def load_file(path: Path, name: str | None = None) -> LoadedModule:

@@ -15,7 +15,7 @@ from wallaroo.cli.main import Subparsers, parse
 from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
-from wallaroo.loading import load_application, load_module, set_up
+from wallaroo.loading import load_application, load_function, set_up
 from wallaroo.text import escaped
 from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import (
@@ -248,16 +248,10 @@ def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
 
 
 def _migrate(directory: Path, stored: StoredCheckpoint, named: str, app: str | None) -> int:
-    module_name, colon, name = named.rpartition(":")
-    if not colon or not module_name:
-        raise UsageError(f"--migrate takes MODULE:FUNCTION or FILE.py:FUNCTION, not {named!r}")
     fresh = None if app is None else FreshStates(load_application(app, placeholders=True))
-    loaded = load_module(module_name)
+    loaded, change = load_function(named, "--migrate")
     if fresh is None and hasattr(loaded.module, "application_setup"):
         fresh = FreshStates(set_up(loaded, placeholders=True))
-    change = getattr(loaded.module, name, None)
-    if not callable(change):
-        raise UsageError(f"{module_name} has no function {name!r}")
     target = directory.with_name(directory.name + ".migrated")
     migration = Migration(change, fresh)
     number = stored.migrate(target, migration)

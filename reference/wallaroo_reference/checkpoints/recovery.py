@@ -45,6 +45,7 @@ from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.skipping import skipped
 from wallaroo.transport.stamps import Draw, Stamp, born, random_bytes
+from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
@@ -532,14 +533,8 @@ def _places(stored: Sequence[CellsHead], machine: Machine) -> list[Cells | None]
 
 def _accumulator(value: bytes) -> bytes:
     """Return the first accumulator, as bytes, in the value of a window's cell; empty: none."""
-    forms: list[Any] = []
     with contextlib.suppress(Exception):  # `restore` says what is wrong with it
-        forms = [pickle.loads(value)]  # noqa: S301 - from the owner's directory
-    for form in forms:
-        if isinstance(form, bytes):
-            return form
-        if isinstance(form, (list, tuple)):
-            forms += form
+        return first_accumulator(pickle.loads(value))  # noqa: S301 - from the owner's directory
     return b""
 
 

@@ -39,7 +39,7 @@ def against(options: argparse.Namespace) -> int:
         apps = (options.app, options.against)
         comparable = _same_output
         if options.comparable is not None:
-            comparable = load_function(options.comparable, "--comparable")
+            _, comparable = load_function(options.comparable, "--comparable")
         streams = [up.enter_context(_running(options, app)) for app in apps]
         differences = _differences(apps, comparable, *streams)
         if options.all:
