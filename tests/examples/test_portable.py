@@ -23,6 +23,7 @@ INPUT = {
     "log_status_windows": {"Count Status": [b'::1 - - [30/Apr/2026:23:59:58 +0000] "-" 408 -']},
     "sessions": {"Requests": [b'::1 - - [30/Apr/2026:23:59:58 +0000] "-" 408 -']},
     "alerts_windowed": {},
+    "celsius_kafka": {"Celsius Conversion": [b"21.5"]},
 }
 
 

@@ -28,13 +28,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wallaroo.engine import Case, Isolation, OnError, load_engine
+from wallaroo.kafka_records import Produced
 from wallaroo.testing.input import Payloads, input_log_of, refuse_unknown
 from wallaroo.testing.results import EntityError, Result, result_of
 from wallaroo.testing.session import Session
 from wallaroo.topology import Application
 from wallaroo.user_code.slips import slips_logged
 
-__all__ = ["EntityError", "Result", "Session", "run"]
+__all__ = ["EntityError", "Produced", "Result", "Session", "run"]
 
 
 def run(

@@ -25,7 +25,7 @@ class Result:
 
     Args:
         outputs: for each sink, (pipeline, index), its outputs in order: bytes, of a Kafka sink with
-            value, key, partition, headers and timestamp (`wallaroo.kafka_records.Produced`).
+            value, key, partition, headers and timestamp (`wallaroo.testing.Produced`).
         dead_letters: the dead letters, in order.
         structures: for each state partition its entities by key, as canonical structure
             (`wallaroo.canonical`), the form in which engines are compared.

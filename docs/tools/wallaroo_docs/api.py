@@ -68,7 +68,12 @@ PAGES = (
             ),
         },
     ),
-    ApiPage("testing", "wallaroo.testing", "wallaroo.testing", {"": ("run", "Session", "Result")}),
+    ApiPage(
+        "testing",
+        "wallaroo.testing",
+        "wallaroo.testing",
+        {"": ("run", "Session", "Result", "Produced")},
+    ),
     ApiPage("records", "wallaroo.records", "wallaroo.records", {}),
     ApiPage("trace", "wallaroo.trace", "wallaroo.trace", {}),
     ApiPage("engine", "wallaroo.engine", "wallaroo.engine", {}),

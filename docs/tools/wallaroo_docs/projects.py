@@ -35,7 +35,7 @@ _PYTHON_TEST = Template('''\
 """Tests of $name: payloads in, outputs out, no ports."""
 
 from $name import *
-from wallaroo.testing import Session, run
+from wallaroo.testing import ${names}Session, run
 
 
 def test_what_comes_out():
@@ -69,6 +69,7 @@ def project(
     said = {"name": name}
     if result is not None:
         said["outputs"] = repr(result.outputs)
+        said["names"] = "Produced, " * ("Produced(" in said["outputs"])  # of a Kafka sink
         said["reasons"] = repr([letter.reason.value for letter in result.dead_letters])
     if result is None:
         test = _CODE_TEST.substitute(said)
