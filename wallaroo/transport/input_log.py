@@ -303,7 +303,8 @@ class InputLog:
             )
         if self.sources is None:
             return runs
-        return [run if run.source in (*self.sources, "") else run.as_ticks for run in runs]
+        there = self.sources | {""}
+        return [run if run.source in there else run.as_ticks for run in runs]
 
     def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
         """Return the same records as `runs`, one by one; the `value` of a `Value` is bytes.
