@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import random
 import statistics
 import time
@@ -132,7 +133,7 @@ def throughput(options: argparse.Namespace) -> None:
 def cases(options: argparse.Namespace) -> None:
     """Print what a bounded case costs among many."""
     from wallaroo_conformance.cases.building import engine_case
-    from wallaroo_conformance.cases.generating import LENGTH, case_from_bytes
+    from wallaroo_conformance.cases.generating import generate
     from wallaroo_spark.engine import SparkEngine
     from wallaroo_spark.jvm.session import close_session, session
     from wallaroo_spark.jvm.settings import SessionSettings
@@ -140,10 +141,10 @@ def cases(options: argparse.Namespace) -> None:
 
     from wallaroo.engine import Case, load_engine
 
-    draw = random.Random(4)
     by_depth: dict[int, list[Case]] = {1: [], 2: [], 3: []}
+    drawn = (case for seed in itertools.count() for case in generate(100, seed))
     while min(map(len, by_depth.values())) < options.cases:
-        case = engine_case(replace(case_from_bytes(draw.randbytes(LENGTH)), batches=None))
+        case = engine_case(replace(next(drawn), batches=None))
         some = by_depth.get(plan(case.application).levels)
         if some is not None and len(some) < options.cases:
             some.append(case)

@@ -19,11 +19,14 @@ from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
-from wallaroo_conformance.search.budget import PROFILES, Budget
+from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search, Watcher
 
 ENTRY_POINTS = "wallaroo.mutants"
+
+BUDGET = Budget(20_000)
+"""Within which each mutant must be found; most take a few hundred cases."""
 
 MOST_MESSAGES = 3
 """Most input messages of a counterexample that counts as a kill."""
@@ -117,7 +120,7 @@ def kill(
     mutant: Mutant,
     *,
     seed: int = 0,
-    budget: Budget = PROFILES["ci"],
+    budget: Budget = BUDGET,
     watcher: Watcher | None = None,
 ) -> Kill:
     """Check a mutant until a failure names the rule it breaks.

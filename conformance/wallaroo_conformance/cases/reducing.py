@@ -17,6 +17,7 @@ from wallaroo_conformance.cases.case import (
     ConformanceCase,
     Input,
     PartitionSpec,
+    Shape,
     SinkSpec,
     SourceSpec,
     StepSpec,
@@ -30,6 +31,7 @@ from wallaroo_conformance.cases.operators import (
     COMPUTATIONS,
     DECODERS,
     ENCODERS,
+    EVENT_TIMES,
     GRAPH,
     KEY_LISTS,
     KEYS,
@@ -40,13 +42,13 @@ from wallaroo_conformance.cases.operators import (
     STATEFUL,
     STEPS,
     U64_KEY_LISTS,
-    Table,
     Trait,
 )
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN, MARKS
 from wallaroo_conformance.cases.operators.triples import own_moment, own_time
 from wallaroo_conformance.cases.payloads import PAYLOADS
 
+S = TypeVar("S", SourceSpec, StepSpec, WindowSpec, PartitionSpec, Input, ConformanceCase)
 T = TypeVar("T")
 
 Size: TypeAlias = tuple[int, ...]
@@ -55,6 +57,51 @@ _LATER: Final = 840
 """Nanoseconds: a whole number of all the ranges and slides that cases have."""
 _MOST_PARTS = 12  # records of which pairs are tried
 _PARTS = 3  # of a triple
+_SHAPES: Final[tuple[Shape, ...]] = ("single", "keyed", "u64")
+_KINDS: Final = tuple(
+    [
+        table.choices("any", triples=triples)
+        for triples in (False, True)
+        for table in (
+            COMPUTATIONS,
+            MULTI_COMPUTATIONS,
+            STATE_COMPUTATIONS,
+            STATE_MULTI_COMPUTATIONS,
+        )
+    ]
+)
+"""Computations of one kind, those for messages of three parts behind the others."""
+_RANK: Final[dict[Any, int]] = {
+    name: rank
+    for names in (
+        *([name for kind in _KINDS for name in kind] + [*KEYS, *GRAPH, *AGGREGATIONS],),
+        *(
+            DECODERS,
+            [None, *EVENT_TIMES],
+            ENCODERS,
+            [None, *ROUTES],
+            BUILDERS,
+            [*KEY_LISTS, *U64_KEY_LISTS],
+        ),
+        *(_SHAPES, ("range", "session", "count")),
+    )
+    for rank, name in enumerate(names)
+}
+"""By its name, how far an operator, or whatever else a spec names, is from the plainest."""
+_PAYLOAD_RANK: Final = {payload: rank for rank, payload in enumerate(PAYLOADS)}
+_PLAIN: Final[dict[type, Any]] = {
+    **{spec: spec() for spec in (SourceSpec, SinkSpec, PartitionSpec, WindowSpec)},
+    StepSpec: StepSpec(0),
+}
+_SETTINGS: Final = ("form", "codec", "batches", "number", "on_error", "small")
+_COUNTED: Final[dict[type, tuple[str, ...]]] = {
+    SourceSpec: ("event_time", "idle_after", "generator"),
+    StepSpec: ("parallel",),
+    SinkSpec: (),
+    PartitionSpec: ("keys",),
+    WindowSpec: ("slide", "delay", "late", "timeout"),
+}
+"""The fields that count if they are not as usual."""
 
 
 def reductions(case: ConformanceCase) -> list[ConformanceCase]:
@@ -86,31 +133,30 @@ def projections(case: ConformanceCase) -> list[ConformanceCase]:
 
 
 def size(case: ConformanceCase) -> Size:
-    """Return how complicated a case is; compares as tuples do."""
+    """Return how complicated a case is; compares as tuples do.
+
+    What a person must read counts first: records, nodes, and all that is not as usual. Then come
+    names, by their places in their tables, texts, and numbers.
+    """
+    frames = [entry for entry in case.inputs if entry.what == "frame"]
+    windows = [step.window for step in case.steps if step.window is not None]
+    specs = (*case.sources, *case.steps, *case.sinks, *case.partitions, *windows)
     return (
-        # A person must read every record, step, source and sink; how the case is run counts less.
-        3 * case.messages
-        + 2 * (len(case.inputs) - case.messages)
+        3 * len(frames)
+        + 2 * (len(case.inputs) - len(frames))
         + 2 * len(case.steps)
         + 2 * sum([step.operator == "merge" for step in case.steps])  # as much as a step behind it
         + 3 * len(case.sources)
         + (len(case.sinks) or 2)
         + (case.ended is not case.timed)
         + case.timed
-        + (case.form != "builder")
-        + case.codec
+        + _unusual(case, ConformanceCase(ended=case.ended), _SETTINGS)
+        + sum([_unusual(spec, _PLAIN[type(spec)], _COUNTED[type(spec)]) for spec in specs])
         + any(spec.expire_after is not None for spec in case.partitions)
-        + (case.batches is not None)
-        + (case.number is not None)
-        + (case.on_error != "skip")
         + 2 * any(_exits(entry) for entry in case.inputs)
-        + case.small
         + (case.inputs != _never_back(case.inputs)),
         len(case.batches or ()) + len(case.partitions),
-        sum(map(_step_size, case.steps))
-        + sum(map(_source_size, case.sources))
-        + sum([_RANK[sink.encoder] for sink in case.sinks])
-        + sum(map(_partition_size, case.partitions)),
+        sum([_RANK.get(value, 0) for spec in specs for value in vars(spec).values()]),
         sum(map(_payload_size, case.inputs)),
         sum(map(_numbers, case.inputs)) + (case.number or 0),
         sum([entry.source + entry.connection for entry in case.inputs])
@@ -198,8 +244,7 @@ def _steps(case: ConformanceCase, step: StepSpec) -> Iterator[StepSpec]:
         if case.form == "builder" or name not in STATEFUL or STEPS.has(name, Trait.OF_STEP):
             route = step.route or StepSpec.route
             yield replace(step, operator=name, route=route, window=None)
-    if step.parallel:
-        yield replace(step, parallel=False)
+    yield from _plainer(step, _PLAIN[StepSpec], _COUNTED[StepSpec])
     if step.route is not None:
         for route in _simpler(tuple(ROUTES), step.route):
             yield replace(step, route=route)
@@ -213,22 +258,22 @@ def _steps(case: ConformanceCase, step: StepSpec) -> Iterator[StepSpec]:
 
 def _operators(name: str) -> Iterator[str]:
     """Yield simpler operators, for messages of the same form."""
-    for kind in _KINDS[name not in STEPS or STEPS.has(name, Trait.OF_TRIPLES)]:
+    half = len(_KINDS) // 2
+    triples = name not in STEPS or STEPS.has(name, Trait.OF_TRIPLES)
+    for kind in _KINDS[half:] if triples else _KINDS[:half]:
         yield from _simpler(kind, name) or kind[:1]
     if name in KEYS:
         yield next(iter(KEYS))
 
 
 def _windows(window: WindowSpec) -> Iterator[WindowSpec]:
-    for name in ("slide", "delay", "late", "timeout"):
-        plain: dict[str, Any] = {name: getattr(_RANGE, name)}
-        yield replace(window, **plain)
+    yield from _plainer(window, _PLAIN[WindowSpec], _COUNTED[WindowSpec])
     if window.slide is not None:
         yield replace(window, size=window.slide, slide=None)
     if window.kind == "count":
         if window.size > 1:
             yield replace(window, size=window.size - 1)
-        yield _RANGE
+        yield WindowSpec()
     if window.kind == "session":
         yield replace(window, kind="range")
 
@@ -237,11 +282,9 @@ def _sources(source: SourceSpec) -> Iterator[SourceSpec]:
     # All decoders: one decoder's messages are seldom halfway to another's.
     for decoder in tuple(DECODERS)[: _RANK[source.decoder]]:
         yield replace(source, decoder=decoder)
-    yield replace(source, event_time=None)
+    yield from _plainer(source, _PLAIN[SourceSpec], _COUNTED[SourceSpec])
     if source.event_time is not None:
         yield replace(source, event_time=own_time.__name__)
-    yield replace(source, idle_after=None)
-    yield replace(source, generator=False)
 
 
 def _with_numbers(case: ConformanceCase, source: SourceSpec) -> ConformanceCase:
@@ -276,13 +319,12 @@ def _partitions(case: ConformanceCase) -> Iterator[ConformanceCase]:
             left = _without(case.partitions, index)
             yield replace(case, partitions=left, steps=tuple(steps))
         simpler = [replace(spec, builder=name) for name in _simpler(tuple(BUILDERS), spec.builder)]
+        simpler += _plainer(spec, PartitionSpec(), ("keys", "expire_after"))
         if spec.keys is not None:
-            simpler.append(replace(spec, keys=None))
             lists = tuple(U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS)
             simpler += [replace(spec, keys=keys) for keys in lists[: lists.index(spec.keys)]]
-        shapes = tuple(_SHAPE_RANK)[: tuple(_SHAPE_RANK).index(spec.shape)]
+        shapes = _SHAPES[: _SHAPES.index(spec.shape)]
         simpler += [replace(spec, shape=shape, keys=None) for shape in shapes]
-        simpler.append(replace(spec, expire_after=None))
         for one in simpler:
             yield replace(case, partitions=_put(case.partitions, index, one))
 
@@ -319,10 +361,8 @@ def _entries(entry: Input, first: int) -> Iterator[Input]:
         yield replace(entry, what="end")
     if entry.what == "exited":
         yield replace(entry, what="failed")
-    if entry.what != "frame":
-        yield replace(entry, payload=b"")
-    yield replace(entry, at=0)
-    yield replace(entry, connection=0)
+    else_empty = () if entry.what == "frame" else ("payload",)
+    yield from _plainer(entry, Input(), ("at", "connection", *else_empty))
 
 
 def _times(case: ConformanceCase) -> Iterator[ConformanceCase]:
@@ -348,12 +388,9 @@ def _with_arrivals(case: ConformanceCase, times: Sequence[int]) -> ConformanceCa
 
 
 def _runs(case: ConformanceCase) -> Iterator[ConformanceCase]:
-    plain = ConformanceCase()
-    for name in ("form", "codec", "batches", "number", "on_error", "small"):
-        changed: dict[str, Any] = {name: getattr(plain, name)}
-        graph = any(step.operator in (*GRAPH, *KEYS) for step in case.steps)
-        if name != "form" or not (graph or case.plain_row is None):
-            yield replace(case, **changed)
+    graph = any(step.operator in (*GRAPH, *KEYS) for step in case.steps)
+    settings = _SETTINGS[graph or case.plain_row is None :]  # a graph has no other form
+    yield from _plainer(case, ConformanceCase(), settings)
     yield replace(case, ended=not case.ended)
     if any(_exits(entry) for entry in case.inputs):  # a stop is plainer
         kept = [entry.payload.replace(ENDS_THE_RUN.encode(), b"") for entry in case.inputs]
@@ -394,65 +431,17 @@ def _exits(entry: Input) -> bool:
     return ENDS_THE_RUN.encode() in entry.payload
 
 
-_RANGE = WindowSpec()
+def _unusual(spec: object, plain: object, names: Sequence[str]) -> int:
+    """Return how many fields of a spec have other values than those of a plain one."""
+    return sum([getattr(spec, name) != getattr(plain, name) for name in names])
 
 
-def _kinds(*, triples: bool) -> tuple[tuple[str, ...], ...]:
-    tables = (COMPUTATIONS, MULTI_COMPUTATIONS, STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
-    return tuple([table.choices("any", triples=triples) for table in tables])
-
-
-def _ranks(*tables: Table) -> dict[str, int]:
-    return {name: rank for table in tables for rank, name in enumerate(table)}
-
-
-_KINDS = {triples: _kinds(triples=triples) for triples in (False, True)}
-_STEP_RANK = {
-    **{
-        name: 20 * kind + rank
-        for kinds in _KINDS.values()
-        for kind, names in enumerate(kinds)
-        for rank, name in enumerate(names)
-    },
-    **{name: 2 + rank for rank, name in enumerate((*KEYS, *GRAPH))},
-    **{name: 40 + rank for rank, name in enumerate(AGGREGATIONS)},
-}
-_RANK = _ranks(DECODERS, ENCODERS)
-_ROUTE_RANK: dict[Any, int] = {None: 0, **_ranks(ROUTES)}
-_BUILDER_RANK = _ranks(BUILDERS)
-_KEYS_RANK = {name: 3 + rank for rank, name in enumerate((*KEY_LISTS, *U64_KEY_LISTS))}
-_SHAPE_RANK: Final[dict[Any, int]] = {"single": 0, "keyed": 5, "u64": 10}
-_WINDOW_RANK = {"range": 0, "session": 2, "count": 4}
-_PAYLOAD_RANK = {payload: rank for rank, payload in enumerate(PAYLOADS)}
-
-
-def _step_size(step: StepSpec) -> int:
-    window = step.window
-    of_window = (
-        0
-        if window is None
-        else _WINDOW_RANK[window.kind]
-        + (window.slide is not None)
-        + (window.delay > 0)
-        + (window.late != "dead-letter")
-        + (window.timeout is not None)
-    )
-    return _STEP_RANK[step.operator] + _ROUTE_RANK[step.route] + step.parallel + of_window
-
-
-def _source_size(source: SourceSpec) -> int:
-    return (
-        _RANK[source.decoder]
-        + 2 * (source.event_time not in (None, own_time.__name__))
-        + (source.event_time is not None)
-        + (source.idle_after is not None)
-        + source.generator
-    )
-
-
-def _partition_size(spec: PartitionSpec) -> int:
-    keys = 0 if spec.keys is None else _KEYS_RANK[spec.keys]
-    return _SHAPE_RANK[spec.shape] + _BUILDER_RANK[spec.builder] + keys
+def _plainer(spec: S, plain: S, names: Sequence[str]) -> Iterator[S]:
+    """Yield a spec with one of the fields as a plain one has it."""
+    for name in names:
+        if (value := getattr(plain, name)) != getattr(spec, name):
+            changed: dict[str, Any] = {name: value}
+            yield replace(spec, **changed)
 
 
 def _payload_size(entry: Input) -> int:

@@ -1,11 +1,10 @@
 """The tour: cases that are the same in every search, because chance may leave them out.
 
 Random cases combine everything with everything; but a short search may leave out the one payload
-on which a fault of one operator shows. The tour leaves out none. The first part has each operator
-in a pipeline that does nothing else, over all payloads, and each right behind every other. With few
-payloads it also puts each operator where engines do something unusual: behind a long row of multi
-computations, and at the end of a run that stops at the first dead letter. `timed_tour` is the part
-with graphs, time and windows.
+on which a fault of one operator shows. The tour leaves out none. It has each operator in a pipeline
+that does nothing else, over all payloads, and each right behind every other. With few payloads it
+also puts each operator where engines do something unusual: behind a long row of multi computations,
+and at the end of a run that stops at the first dead letter.
 """
 
 from __future__ import annotations

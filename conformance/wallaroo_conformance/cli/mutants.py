@@ -13,9 +13,8 @@ from wallaroo.text import escaped
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
-from wallaroo_conformance.killing import Kill, Mutant, installed_mutants, kill
+from wallaroo_conformance.killing import BUDGET, Kill, Mutant, installed_mutants, kill
 from wallaroo_conformance.report.html import html
-from wallaroo_conformance.search.budget import PROFILES
 
 _EQUIVALENT_CASES = 1_500  # none of which may fail
 
@@ -30,7 +29,7 @@ def kill_matrix(options: argparse.Namespace) -> int:
     heading = f"{'':3} {'mutant':40} {'home':10} {'breaks':10} {'messages':>8} {'time':>7}  found"
     print(heading)
     for mutant in chosen:
-        budget = PROFILES["ci"]
+        budget = BUDGET
         if not mutant.rule and not mutant.incomplete:
             budget = replace(budget, cases=_EQUIVALENT_CASES)
         with Table(mutant.name, sys.stderr) as table:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import ConformanceCase
@@ -23,16 +23,8 @@ Pair: TypeAlias = tuple[Fact, Fact]
 Kind: TypeAlias = tuple[bool, Isolation]
 """Whether there are graphs, time or windows in cases, and their mode."""
 
-Origin: TypeAlias = Literal["chance", "led", "fixed"]
-"""How a case was chosen: drawn by chance, led to rare pairs of facts, or in every search."""
-
 _ORDER = {fact: number for number, fact in enumerate(Fact)}
 _AT_THE_END = 1 / 4
-
-
-def in_order(one: Fact, other: Fact) -> Pair:
-    """Return two facts as a pair."""
-    return (one, other) if _ORDER[one] < _ORDER[other] else (other, one)
 
 
 @dataclass(frozen=True)
@@ -49,8 +41,7 @@ class CoverageResult:
         last_cases: those of them at the end.
         last_pairs: pairs that were first met by these.
         drawn: cases drawn by chance in the second half.
-        alone: of these, cases that met a pair which no case before them had met, and none that was
-            drawn by chance or is the same in every search has met since.
+        alone: of these, cases that met a pair which no other case has met.
     """
 
     facts: int
@@ -79,9 +70,7 @@ class CoverageResult:
         a pair of their own, of all that were drawn (A. Chao and R. K. Colwell, Thirty years of
         progeny from Chao's inequality, SORT 41, 2017, pages 3 to 54, on such samples).
 
-        Cases that were led to rare pairs are no sample, and those made later may descend from the
-        case in question: only those made before it count against it. So the estimate is
-        rather too high than too low. `None`: no case was drawn by chance.
+        `None`: no case was drawn by chance.
         """
         return self.alone / self.drawn if self.drawn else None
 
@@ -105,25 +94,21 @@ class PairsMet:
         """Cases that have met a pair."""
         self.smallest: dict[Pair, ConformanceCase] = {}
         """The smallest case that has met a pair."""
-        self.latest: dict[Pair, ConformanceCase] = {}
-        """The last case that has met a pair."""
-        self.of: dict[Fact, list[Pair]] = {}
-        """For each fact, the pairs in which it has been met."""
+        self.facts: set[Fact] = set()
+        """Facts that have been met with another one."""
         self._sizes: dict[Pair, tuple[int, ...]] = {}
 
     def add(self, case: ConformanceCase, facts: Facts) -> tuple[list[Pair], list[Pair]]:
         """Note a case; return its pairs, and those of them that are new."""
         pairs = list(combinations(sorted(facts, key=_ORDER.__getitem__), 2))
         self.count.update(pairs)
-        self.latest.update(dict.fromkeys(pairs, case))
         own, sizes = size(case), self._sizes
         new = []
         for pair in pairs:
             smallest = sizes.get(pair)
             if smallest is None:
                 new.append(pair)
-                for fact in pair:
-                    self.of.setdefault(fact, []).append(pair)
+                self.facts.update(pair)
             elif smallest <= own:
                 continue
             sizes[pair], self.smallest[pair] = own, case
@@ -143,24 +128,17 @@ class Coverage:
         self._drawn: list[int] = []  # the numbers of the cases drawn by chance
         self._own: dict[tuple[Kind, Pair], int] = {}  # pairs of one such case alone, and which
 
-    def add(self, case: ConformanceCase, facts: Facts, origin: Origin) -> list[Pair]:
-        """Note a case that the engine has answered, and how it was chosen.
-
-        Returns:
-            The pairs that it is the first of its kind to meet.
-        """
+    def add(self, case: ConformanceCase, facts: Facts, *, drawn: bool) -> None:
+        """Note a case that the engine has answered, and whether it was drawn by chance."""
         kind = (case.timed, case.isolation)
         pairs, new = self.kinds.setdefault(kind, PairsMet()).add(case, facts)
         number = len(self._new)
         self._new.append(len(new))
-        if origin == "led":
-            return new  # it may descend from the case that a pair belongs to
         for pair in pairs:
             self._own.pop((kind, pair), None)
-        if origin == "chance":
+        if drawn:
             self._drawn.append(number)
             self._own.update(((kind, pair), number) for pair in new)
-        return new
 
     def rarest(self) -> list[ConformanceCase]:
         """Return the smallest case of each pair, those of the rarest pairs first."""
@@ -174,11 +152,11 @@ class Coverage:
     def result(self) -> CoverageResult:
         """Return what a report says about it."""
         kinds = self.kinds.values()
-        met = {fact for kind in kinds for fact in kind.of}
+        met = {fact for kind in kinds for fact in kind.facts}
         pairs = {pair for kind in kinds for pair in kind.count}
         never: dict[str, list[str]] = {}
         for one, other in combinations(sorted(met, key=_ORDER.__getitem__), 2):
-            if (one, other) not in pairs and any({one, other} <= kind.of.keys() for kind in kinds):
+            if (one, other) not in pairs and any({one, other} <= kind.facts for kind in kinds):
                 never.setdefault(one.value, []).append(other.value)
         cases = len(self._new)
         last, half = round(cases * _AT_THE_END), cases // 2

@@ -110,7 +110,7 @@ class Search:
         self.findings = Findings()
         modes = self.runner.capabilities.isolation
         most = max(int(job * _OWN_CASES), 1)
-        self._generation = Generation(seed, modes, most, self.findings.coverage, few=give_up_early)
+        self._generation = Generation(seed, modes, most, few=give_up_early)
         self._judge = Judge(
             self.runner, self.oracle, self.findings, divergences, today or date.today(), wrong
         )
@@ -145,7 +145,7 @@ class Search:
                     f"the time was over when {run} of {len(given)} stored cases had been run"
                 )
         self.findings.stored += run
-        self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], "fixed"))
+        self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], False))
 
     def failure_of(self, case: ConformanceCase) -> Failure | None:
         """Return the failure of one case as it is; the case is neither counted nor reduced."""
@@ -187,9 +187,9 @@ class Search:
 
     def _cover(self, answered: Sequence[tuple[Meaning, Result]], chunk: Chunk) -> None:
         """Note which facts the cases answered by the engine have met."""
-        origins = {self._judge.adapted(case): origin for case, origin in chunk.items()}
+        drawn = {self._judge.adapted(case): by_chance for case, by_chance in chunk.items()}
         for meaning, _ in answered:
-            self.findings.coverage.add(meaning.case, meaning.facts, origins[meaning.case])
+            self.findings.coverage.add(meaning.case, meaning.facts, drawn=drawn[meaning.case])
 
     def _spare_refused(
         self, cases: Sequence[ConformanceCase], answered: Sequence[tuple[Meaning, Result]]
@@ -244,7 +244,7 @@ class Search:
     def _try_chosen(self, chosen: Sequence[ConformanceCase], *, vary: int = 0) -> None:
         rng = random.Random(self._seed)  # noqa: S311 - no secret
         answered = self._judge.try_cases(chosen, vary=vary, rng=rng)
-        self._cover(answered, dict.fromkeys(chosen, "led"))
+        self._cover(answered, dict.fromkeys(chosen, False))
 
     def _uncompared(self, rules: str) -> set[str]:
         """Return the ids of the relations that have not been seen to hold yet."""

@@ -16,9 +16,9 @@ def case(number: int) -> ConformanceCase:
 
 def test_pairs_are_counted_and_the_smallest_case_of_each_is_known() -> None:
     coverage = Coverage()
-    coverage.add(case(3), frozenset({A, B, C}), "chance")
-    coverage.add(case(1), frozenset({A, B}), "led")
-    coverage.add(case(2), frozenset({A, B}), "led")
+    coverage.add(case(3), frozenset({A, B, C}), drawn=True)
+    coverage.add(case(1), frozenset({A, B}), drawn=False)
+    coverage.add(case(2), frozenset({A, B}), drawn=False)
     [met] = coverage.kinds.values()
     assert met.count == {(A, B): 3, (A, C): 1, (B, C): 1}
     assert met.smallest == {(A, B): case(1), (A, C): case(3), (B, C): case(3)}
@@ -26,8 +26,8 @@ def test_pairs_are_counted_and_the_smallest_case_of_each_is_known() -> None:
 
 def test_a_pair_is_never_met_where_each_of_its_facts_was() -> None:
     coverage = Coverage()
-    coverage.add(case(1), frozenset({A, B}), "chance")
-    coverage.add(case(2), frozenset({B, C}), "chance")
+    coverage.add(case(1), frozenset({A, B}), drawn=True)
+    coverage.add(case(2), frozenset({B, C}), drawn=True)
     result = coverage.result()
     assert (result.pairs, result.pairs_never, result.facts) == (2, 1, 3)
     assert result.never == {A.value: (C.value,)}
@@ -37,28 +37,27 @@ def test_a_pair_is_never_met_where_each_of_its_facts_was() -> None:
 
 def test_facts_of_plain_and_of_timed_cases_are_not_missed_together() -> None:
     coverage = Coverage()
-    coverage.add(case(1), frozenset({A, B}), "chance")
-    coverage.add(ConformanceCase(ended=True), frozenset({C, D}), "chance")
+    coverage.add(case(1), frozenset({A, B}), drawn=True)
+    coverage.add(ConformanceCase(ended=True), frozenset({C, D}), drawn=True)
     assert coverage.result().pairs_never == 0
 
 
 def test_good_turing_counts_the_cases_of_the_second_half_with_a_pair_of_their_own() -> None:
     coverage = Coverage()
     for number in range(4):
-        coverage.add(case(number), frozenset({A, B}), "fixed")
-    coverage.add(case(4), frozenset({A, B}), "chance")  # known
-    coverage.add(case(5), frozenset({A, C}), "chance")  # new, and soon another has it
-    coverage.add(case(6), frozenset({A, D}), "chance")  # new, and only a led case has it since
-    coverage.add(case(7), frozenset({A, C}), "chance")
-    coverage.add(case(8), frozenset({A, D}), "led")
+        coverage.add(case(number), frozenset({A, B}), drawn=False)
+    coverage.add(case(4), frozenset({A, B}), drawn=True)  # known
+    coverage.add(case(5), frozenset({A, C}), drawn=True)  # new, and soon another has it
+    coverage.add(case(6), frozenset({A, D}), drawn=True)  # new
+    coverage.add(case(7), frozenset({A, C}), drawn=True)
     result = coverage.result()
     assert (result.alone, result.drawn, result.unseen) == (1, 4, 0.25)
 
 
-def test_a_pair_that_a_led_case_met_before_is_not_new() -> None:
+def test_a_pair_that_a_case_of_every_search_met_before_is_not_new() -> None:
     coverage = Coverage()
-    coverage.add(case(0), frozenset({A, B}), "led")
-    coverage.add(case(1), frozenset({A, B}), "chance")
+    coverage.add(case(0), frozenset({A, B}), drawn=False)
+    coverage.add(case(1), frozenset({A, B}), drawn=True)
     result = coverage.result()
     assert (result.alone, result.drawn) == (0, 1)
     assert "chance of below 1 in 1 " in coverage_text(result)
@@ -66,7 +65,7 @@ def test_a_pair_that_a_led_case_met_before_is_not_new() -> None:
 
 def test_without_chance_there_is_no_estimate() -> None:
     coverage = Coverage()
-    coverage.add(case(0), frozenset({A, B}), "fixed")
+    coverage.add(case(0), frozenset({A, B}), drawn=False)
     result = coverage.result()
     assert result.unseen is None
     assert "Good-Turing" not in coverage_text(result)
@@ -75,8 +74,8 @@ def test_without_chance_there_is_no_estimate() -> None:
 def test_the_text_says_how_fast_new_pairs_still_came() -> None:
     coverage = Coverage()
     for number in range(3):
-        coverage.add(case(number), frozenset({A, B}), "chance")
-    coverage.add(case(3), frozenset({A, B, C}), "chance")
+        coverage.add(case(number), frozenset({A, B}), drawn=True)
+    coverage.add(case(3), frozenset({A, B, C}), drawn=True)
     text = coverage_text(coverage.result())
     begins = "3 pairs of 3 facts met in one case, 0 never; 2 were new in their mode in the last"
     assert text.startswith(begins)

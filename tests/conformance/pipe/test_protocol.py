@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -19,7 +21,6 @@ from wallaroo_conformance.cases.counterexamples import stored
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.graph import without_steps
 from wallaroo_conformance.cases.operators import BUILDERS, STEPS
-from wallaroo_conformance.cases.timed_tour import timed_tour
 from wallaroo_conformance.cases.tour import tour
 from wallaroo_conformance.cli.engines import OURS, AdapterError, adapter_command, find_adapter
 from wallaroo_conformance.judge.claims import Claims
@@ -166,16 +167,16 @@ def engine_of(command: list[str], tmp_path: Path) -> PipeEngine:
 
 def tumbling_cases() -> list[ConformanceCase]:
     """Return timed cases that windows.mjs takes: tumbling windows, and no state behind them."""
-    found = [
-        without_steps(case, {step.id: step.origins[0] for step in case.stateful()})
-        for case in timed_tour("any")
-    ]
-    windows = {WindowSpec(delay=delay, late=late) for delay in (0, 5) for late in TAKEN}
-    return [
-        case
-        for case in dict.fromkeys(found)
-        if {step.window for step in case.steps if step.window} & windows
-    ]
+    tumbling = itertools.cycle(
+        [WindowSpec(delay=delay, late=late) for delay in (0, 5) for late in TAKEN]
+    )
+    cases = []
+    for case in generate(600, 1, timed=True):
+        kept = without_steps(case, {step.id: step.origins[0] for step in case.stateful()})
+        steps = [replace(step, window=step.window and next(tumbling)) for step in kept.steps]
+        if any(step.window for step in steps):
+            cases.append(replace(kept, steps=tuple(steps), on_error="skip", codec=False))
+    return cases
 
 
 NODE = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")

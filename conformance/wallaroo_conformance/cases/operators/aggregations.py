@@ -57,7 +57,7 @@ class Texts(Named):
         return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
 
 
-@AGGREGATIONS.add(Trait.OF_STEP, Trait.LATE_AS_ANY, name="begun_texts")
+@AGGREGATIONS.add(Trait.OF_STEP, name="begun_texts")
 class BegunTexts(Texts):
     """The same, and its first accumulator is not empty: one too many that is combined shows."""
 
@@ -96,9 +96,7 @@ class AlteredTexts(Texts):
         return given
 
 
-@AGGREGATIONS.add(
-    *(Trait.OF_STEP, Trait.FINDING, Trait.REMEMBERS, Trait.LATE_AS_ANY), name="handed_texts"
-)
+@AGGREGATIONS.add(*(Trait.OF_STEP, Trait.FINDING, Trait.REMEMBERS), name="handed_texts")
 @dataclass(frozen=True)
 class HandedTexts(Texts):
     """The same, and it hands out one list as the first accumulator again and again."""
@@ -122,7 +120,7 @@ class Greatest(Texts):
         return None
 
 
-@AGGREGATIONS.add(Trait.OF_STEP, Trait.LATE_AS_ANY, Trait.ALTERS_PANES, name="prepended")
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.ALTERS_PANES, name="prepended")
 class Prepended(Texts):
     """An aggregation that puts what is earlier before the later, and gives that; it adds in output.
 
@@ -160,7 +158,7 @@ class Blank(list[Any]):
         return f"Blank({super().__repr__()})"
 
 
-@AGGREGATIONS.add(Trait.OF_STEP, Trait.LATE_AS_ANY, name="parity")
+@AGGREGATIONS.add(Trait.OF_STEP, name="parity")
 class Parity(Named):
     """An aggregation whose accumulators, results and messages are false as often as not."""
 

@@ -44,7 +44,6 @@ class Trait(enum.Enum):
     REFUSES = "raises on some messages, or payloads, and gives on all others"
     OWN_LIST = "gives a list of its state's as multi result"
     ALTERS_PANES = "of windows: alters accumulators when it combines them, or gives what they hold"
-    LATE_AS_ANY = "of windows: late messages are to it as any others, so the tour has few for it"
 
 
 class Table(dict[str, Any]):

@@ -137,7 +137,7 @@ class ByNumber:
         return number % 2 if isinstance(number, int) else -1
 
 
-@KEYS.add(*_OF_STEP, Trait.LATE_AS_ANY, name="by_shown")
+@KEYS.add(*_OF_STEP, name="by_shown")
 @dataclass(frozen=True)
 class ByShown:
     """A key extractor: the number as it is shown, which differs for equal numbers."""
@@ -161,7 +161,7 @@ class ByPair:
         return message[0], 1
 
 
-@KEYS.add(*_OF_STEP, Trait.LATE_AS_ANY, name="by_any")
+@KEYS.add(*_OF_STEP, name="by_any")
 @dataclass(frozen=True)
 class ByAny:
     """A key extractor: keys of every type, whose order is not that of their texts."""
