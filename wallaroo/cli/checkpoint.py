@@ -81,7 +81,9 @@ def register(subparsers: Subparsers) -> None:
         "or of one key there",
     )
     what.add_argument(
-        "--verify", action="store_true", help="read everything, and say what is damaged"
+        "--verify",
+        action="store_true",
+        help="read everything, and say what is damaged or from another checkpoint",
     )
     what.add_argument(
         "--migrate",

@@ -559,7 +559,7 @@ def _checksum(identity: dict[str, Any]) -> str:
 def unused(directory: Path) -> Iterator[bool]:
     """Yield whether no run uses a checkpoint; then none can begin while the block runs."""
     try:
-        fd = os.open(directory / LOCK, os.O_RDONLY)
+        fd = os.open(directory / LOCK, os.O_RDONLY | os.O_NONBLOCK)  # it may be a FIFO
     except FileNotFoundError:
         yield True
         return

@@ -231,6 +231,15 @@ def test_what_is_no_regular_file_is_refused_in_a_line(tmp_path, capsys, name, ki
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["lock", "input/lock", "input/reserve"])
+def test_a_fifo_where_nothing_is_read_is_no_reason_to_wait(tmp_path, name):
+    filled(tmp_path / "c")
+    (tmp_path / "c" / name).unlink()
+    os.mkfifo(tmp_path / "c" / name)
+    assert main(["checkpoint", str(tmp_path / "c")]) == 0
+    opened(tmp_path / "c").close()
+
+
 @pytest.mark.parametrize("part", [".", "reference", "input"])
 def test_what_others_can_write_is_refused(tmp_path, part):
     filled(tmp_path / "c")
