@@ -31,6 +31,8 @@ from wallaroo.windows import Shape, shape_of
 _CONTAINERS = {list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict}
 _PLAIN = {*_CONTAINERS, bool, int, float, complex, str, bytes, tuple, frozenset}
 _HOOKS = ("__getattr__", "__getstate__", "__reduce__", "__reduce_ex__", "__setstate__")
+# What user code may raise; it is met, and named, where it is run for good.
+_RAISED = (Exception, SystemExit, KeyboardInterrupt)
 _LONGEST = 40  # characters of a default that is shown
 
 
@@ -83,7 +85,7 @@ class FreshStates:
     def unportable(self) -> Iterator[tuple[Place, str]]:
         """Yield the places whose fresh objects cannot be stored and read back, each with why."""
         for place, make in self._make.items():
-            with contextlib.suppress(Exception, SystemExit):  # user code: it is met where it is run
+            with contextlib.suppress(*_RAISED):
                 fresh = make()
                 try:
                     self._copies.copied(fresh)
@@ -237,7 +239,7 @@ def _described(make: Callable[[], Any]) -> Any:
         )
         attributes = {name: _class_of(getattr(fresh, name)) for name in _attributes(fresh)}
         return [_class_of(fresh), attributes, hooks]
-    except Exception:  # noqa: BLE001 - user code: it is met, and named, where it is run for good
+    except _RAISED:
         return None
 
 

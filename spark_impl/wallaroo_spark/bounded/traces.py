@@ -24,6 +24,7 @@ from wallaroo_spark.wire.job import (
     Frames,
     Kind,
     Run,
+    joined,
     pack,
 )
 from wallaroo_spark.wire.lineages import Order, numbering
@@ -69,15 +70,7 @@ def spec_of(case: Case) -> CaseSpec:
 
 def frames_of(number: int, records: Sequence[Record], start: int, stop: int) -> Frames:
     """Return a part of a case's input log, as runs of records that are alike."""
-    frames: Frames = []
-    for sequence in range(start, stop):
-        run = _run_of(number, records[sequence], sequence)
-        last = frames[-1] if frames else None
-        if last is not None and run._replace(first=last.first, items=last.items) == last:
-            last.items.extend(run.items)
-        else:
-            frames.append(run)
-    return frames
+    return joined([_run_of(number, records[sequence], sequence) for sequence in range(start, stop)])
 
 
 def _run_of(number: int, record: Record, sequence: int) -> Run:
@@ -131,10 +124,7 @@ def trace_of(
         dead_letters=dead_letters_of(
             case.application,
             finished.letters,
-            {
-                letter.lineage[0]: _source_and_payload(case.records[letter.lineage[0]])
-                for letter in finished.letters
-            },
+            case.records,
             numbered,
         ),
         entities=sorted_entities(state_entities),
@@ -142,9 +132,3 @@ def trace_of(
         windows=sorted_windows(windows),
         late=dict(finished.late),
     )
-
-
-def _source_and_payload(record: Record) -> tuple[str | None, bytes | None]:
-    """Return a record's source, and its payload if it is a frame."""
-    source = None if isinstance(record, Tick) else record.source
-    return source, record.payload if isinstance(record, Frame) else None

@@ -51,7 +51,9 @@ class CallMonitor:
         if not begun:
             return None
         most = max(begun.values())
-        return min([call for call, times in begun.items() if times == most], key=_order)
+        return min(
+            [call for call, times in begun.items() if times == most], key=lambda end: end.order
+        )
 
     def _listen(self) -> None:
         with contextlib.suppress(OSError):
@@ -70,7 +72,3 @@ class CallMonitor:
 def _with_key(item: Any) -> Any:
     """Return an item of a lineage from its JSON form; that of a window has a key (`Fired`)."""
     return (item[0], bytes.fromhex(item[1])) if isinstance(item, list) else item
-
-
-def _order(end: End) -> Any:
-    return end.order

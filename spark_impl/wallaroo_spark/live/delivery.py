@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from wallaroo.records import Frame, Record, Tick
+from wallaroo.records import Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
 from wallaroo.transport.dead_letters import DeadLetterFileError
@@ -135,8 +135,7 @@ class Delivery:
             self._watch.made(numbers)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
         if letters:
-            read = self._records({letter.lineage[0] for letter in letters})
-            records = {number: _source_and_payload(record) for number, record in read.items()}
+            records = self._records({letter.lineage[0] for letter in letters})
             dead = dead_letters_of(self._application, letters, records, numbered)
             try:
                 self._edges.dead_letters.add(dead)
@@ -171,9 +170,3 @@ class Delivery:
                     visit.lineage = numbered(visit.lineage)
                 self._watch.delivered(report, numbers, self.processed)
         self.batches += 1
-
-
-def _source_and_payload(record: Record) -> tuple[str | None, bytes | None]:
-    """Return a record's source, and its payload if it is a frame."""
-    source = None if isinstance(record, Tick) else record.source
-    return source, record.payload if isinstance(record, Frame) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from wallaroo.overriding import override
@@ -19,7 +19,7 @@ from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
 from wallaroo.transport.skipping import SkippedPayload, skipped
 from wallaroo_spark.live.resume import Resume, after
 from wallaroo_spark.plans.feed import Feed
-from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, pack
+from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, joined, pack
 from wallaroo_spark.wire.job import Kind as WireKind
 from wallaroo_spark.wire.job import Run as WireRun
 
@@ -189,7 +189,7 @@ class LogFeed(Feed):
         case = self.case
         if (follow := self._choose(runs)) is not None:
             case = replace(case, follow=follow)
-        parts = _divided(_joined(runs), self._tasks)
+        parts = _divided(joined([more for run in runs for more in _wire_runs(run)]), self._tasks)
         return [
             pack(HeadBlock({0: case}, part, None if number else (start, end)))
             for number, part in enumerate(parts)
@@ -232,19 +232,6 @@ class LogFeed(Feed):
                 self._changed.notify_all()
             for call in waiting:
                 call()
-
-
-def _joined(runs: Iterable[Run]) -> Frames:
-    """Return a log's runs; runs that follow each other and are alike are joined."""
-    frames: Frames = []
-    for run in runs:
-        for more in _wire_runs(run):
-            last = frames[-1] if frames else None
-            if last is not None and more._replace(first=last.first, items=last.items) == last:
-                last.items.extend(more.items)
-            else:
-                frames.append(more)
-    return frames
 
 
 def _wire_runs(run: Run) -> Iterator[WireRun]:

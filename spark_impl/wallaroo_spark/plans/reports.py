@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict, cast
 
 import wallaroo.trace
 from wallaroo.keys import decode_key
+from wallaroo.records import Frame, Record, Tick
 from wallaroo.topology import Application, Sink, SinkId, Step
 from wallaroo.trace import DeadLetter, Ended, Reason
 from wallaroo_spark.wire.lineages import NO_SINK, Lineage, Order, order_of
@@ -27,7 +28,7 @@ def first_end(finished: Finished) -> End | None:
     Each shard stops at the first such call that it makes, independently of the other shards. The
     earliest of these calls in order ended the run: no call before it was affected by a stop.
     """
-    return min(finished.ends, key=_order_of_end, default=None)
+    return min(finished.ends, key=lambda end: end.order, default=None)
 
 
 def outputs_of(
@@ -50,7 +51,7 @@ def outputs_of(
 def dead_letters_of(
     application: Application,
     letters: Iterable[Letter],
-    records: Mapping[int, tuple[str | None, bytes | None]],
+    records: Mapping[int, Record] | Sequence[Record],
     numbered: Numbered,
 ) -> tuple[DeadLetter, ...]:
     """Return the dead letters in their order, with the records they came from.
@@ -58,14 +59,14 @@ def dead_letters_of(
     Args:
         application: the application.
         letters: the letters.
-        records: each record's source, and its payload if it is a frame, by sequence.
+        records: those that the letters came from, by sequence.
         numbered: puts the numbers of windows into lineages.
     """
     return tuple(
         [
             DeadLetter(
                 lineage=numbered(letter.lineage),
-                source=records[letter.lineage[0]][0],
+                source=_source(records[letter.lineage[0]]),
                 **_where(application, letter.node),
                 position=application.position(application.nodes[letter.node]),
                 sink=None if letter.sink == NO_SINK else letter.sink,
@@ -73,11 +74,11 @@ def dead_letters_of(
                 reason=Reason(letter.reason),
                 error_type=letter.error_type,
                 error=letter.error,
-                payload=None if letter.given else records[letter.lineage[0]][1],
+                payload=None if letter.given else _payload(records[letter.lineage[0]]),
                 where=letter.failure.where,
                 causes=letter.failure.causes,
             )
-            for letter in sorted(letters, key=_order_of_letter)
+            for letter in sorted(letters, key=lambda letter: letter.order)
         ]
     )
 
@@ -94,15 +95,15 @@ def ended_of(application: Application, end: End, numbered: Numbered) -> Ended:
     )
 
 
+def _source(record: Record) -> str | None:
+    return None if isinstance(record, Tick) else record.source
+
+
+def _payload(record: Record) -> bytes | None:
+    return record.payload if isinstance(record, Frame) else None
+
+
 def _where(application: Application, index: int) -> _Where:
     """Return the pipeline of a node, and its name if it is a step."""
     node = application.nodes[index]
     return {"pipeline": node.pipeline, "step": node.name if isinstance(node, Step) else None}
-
-
-def _order_of_letter(letter: Letter) -> Order:
-    return letter.order
-
-
-def _order_of_end(end: End) -> Order:
-    return end.order

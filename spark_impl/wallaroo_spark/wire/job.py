@@ -213,6 +213,18 @@ Frames = list[Run]
 """Records in the order received, in runs; most are frames."""
 
 
+def joined(runs: Iterable[Run]) -> Frames:
+    """Return runs in their order; those that follow each other and are alike are joined."""
+    frames: Frames = []
+    for run in runs:
+        last = frames[-1] if frames else None
+        if last is not None and run._replace(first=last.first, items=last.items) == last:
+            last.items.extend(run.items)
+        else:
+            frames.append(run)
+    return frames
+
+
 class HeadBlock(NamedTuple):
     """Input for one task.
 

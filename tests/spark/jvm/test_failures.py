@@ -94,6 +94,16 @@ class Locked:
         self.lock = threading.Lock()
 
 
+class Leaving:
+    def __init__(self):
+        raise KeyboardInterrupt
+
+
+def test_dead_3_a_check_does_not_end_where_a_builder_does(monkeypatch):
+    monkeypatch.setattr("live_on_spark.Count", Leaving)
+    SparkEngine().check(build(7002))
+
+
 def test_key_5_a_check_looks_at_states(monkeypatch, caplog):
     SparkEngine().check(build(7002))
     assert not caplog.records
