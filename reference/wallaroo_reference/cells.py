@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
+from wallaroo.copying import copies_by
 from wallaroo.keys import Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
@@ -193,7 +194,8 @@ class Packer:
         self.dumps: Callable[[Any], bytes] = partial(pickle.dumps, protocol=PROTOCOL)
         self.loads: Callable[[bytes], Any] = pickle.loads  # from a directory of the owner's
         if codec is not None:
-            self.dumps, self.loads = codec.serialize, codec.deserialize
+            copies = copies_by(codec)  # it refuses what is not bytes
+            self.dumps, self.loads = copies.dumps, copies.loads
 
 
 def name_of(identity: Any) -> bytes:

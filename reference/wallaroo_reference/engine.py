@@ -21,7 +21,7 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import Consumed, Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
-from wallaroo_reference.compiled.codegen import compiled_source, compiles
+from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import Machine, process
@@ -79,7 +79,7 @@ class ReferenceEngine:
         """Listen on the application's sources and run until stopped."""
         from wallaroo_reference.serving.server import serve  # asyncio, only where it is served
 
-        compiled = options.isolation == "trusting" and compiles(application)
+        compiled = options.isolation == "trusting"
         partitions, on_error = options.partitions or 1, options.on_error
 
         checkpoint = checkpoint_options(options.options)
@@ -128,7 +128,7 @@ class ReferenceEngine:
 
     def _machine(self, case: Case) -> Machine:
         partitions = case.partitions or 1
-        if case.isolation == "trusting" and compiles(case.application):
+        if case.isolation == "trusting":
             return Compiled(case.application, partitions=partitions, on_error=case.on_error)
         return Interpreter(
             case.application,
@@ -159,21 +159,7 @@ class CompiledEngine(ReferenceEngine):
             raise UnsupportedTopology(
                 "state-4", case.application.name, "the compiled path has no isolated mode"
             )
-        self.check(case.application)
         return super().run(case)
-
-    def check(self, application: Application) -> None:
-        """Refuse what the compiled path does not run.
-
-        Raises:
-            UnsupportedTopology: it has a codec (build-2).
-        """
-        if not compiles(application):
-            raise UnsupportedTopology(
-                "key-5",
-                application.name,
-                "the compiled path copies with pickle only. Write: --engine reference",
-            )
 
 
 class _Stepper:

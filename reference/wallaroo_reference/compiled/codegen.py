@@ -415,14 +415,6 @@ def file_of(name: str) -> str:
     return f"<compiled {name!r}>"
 
 
-def compiles(application: Application) -> bool:
-    """Whether the compiled path runs an application: unless it has a codec (key-5).
-
-    With a codec, values change whenever they are copied, and few calls are saved.
-    """
-    return application.codec is None
-
-
 def compiled_source(application: Application) -> str:
     """Return the Python source that `Compiled` runs for `application`."""
     return Program(application).source

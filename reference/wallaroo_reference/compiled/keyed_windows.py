@@ -14,15 +14,17 @@ from wallaroo.windowing.watermarks import FOREVER
 from wallaroo.windows import RangeWindows, SessionWindows
 from wallaroo_reference.cells import identity_of
 from wallaroo_reference.compiled.clocks import Times
-from wallaroo_reference.compiled.windows import StepWindows, encoded, key_of
+from wallaroo_reference.compiled.windows import Own, StepWindows, encoded, key_of
 from wallaroo_reference.timers import Timers
 
 
 class KeyedWindows(StepWindows):
     """The windows of a step, by the identities of their keys."""
 
-    def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
-        super().__init__(operation, ways, times)
+    def __init__(
+        self, operation: Windowed, ways: Mapping[str, int], times: Times, own: Own
+    ) -> None:
+        super().__init__(operation, ways, times, own)
         windows = operation.windows
         assert not isinstance(windows, RangeWindows)  # those are kept by pane
         self._kind: KeyedKind = (

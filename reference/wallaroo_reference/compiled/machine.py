@@ -23,6 +23,7 @@ from typing import Any, Literal, NoReturn, cast
 
 from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
+from wallaroo.copying import copies_by
 from wallaroo.findings import Finding
 from wallaroo.judging import DeadLetterError, items_of, judged_key, pair_of, written_of
 from wallaroo.keys import SINGLE_KEY, Key, identity, partition_number
@@ -47,7 +48,7 @@ from wallaroo_reference.compiled.entities import Entities
 from wallaroo_reference.compiled.failing import dead_letter_at, line_that_raised, lineage_in
 from wallaroo_reference.compiled.keyed_windows import KeyedWindows
 from wallaroo_reference.compiled.ranges import RangePanes
-from wallaroo_reference.compiled.windows import StepWindows, key_of, own
+from wallaroo_reference.compiled.windows import Own, StepWindows, key_of
 from wallaroo_reference.meter import Meter, TooMuchOutputError
 from wallaroo_reference.user_calls import dead_letter_from
 
@@ -85,9 +86,10 @@ class Compiled:
         self._expiring = [
             store for store in self.stores.values() if store.partition.expire_after is not None
         ]
+        self._own = copies_by(application.codec).copied
         self._times = Times(application)
         self._windows = {
-            index: _windows_of(application, index, self._times)
+            index: _windows_of(application, index, self._times, self._own)
             for index in application.window_steps
         }
         self._times.steps += self._windows.values()
@@ -96,7 +98,7 @@ class Compiled:
         self._start = 0  # the sequence number of the first record that was fed with it
         self._keeps = keeps
         if keeps:
-            packer = Packer()
+            packer = Packer(application.codec)
             loads = packer.loads
             for store in self.stores.values():
                 store.keep(packer.dumps, lambda _, data: loads(data))
@@ -258,7 +260,7 @@ class Compiled:
             "enter": self._enter,
             "entered": self._entered,
             "judge": judged_key,
-            "own": own,
+            "own": self._own,
             "time_of": _time_of,
             "refuse_ahead": _refuse_ahead,
             "items_of": lambda result: items_of(result, self.meter.most),
@@ -375,11 +377,11 @@ class Compiled:
         raise _Stop
 
 
-def _windows_of(application: Application, index: int, times: Times) -> StepWindows:
+def _windows_of(application: Application, index: int, times: Times, own: Own) -> StepWindows:
     """Return the windows of the step at a node, none of them open yet."""
     operation = windowed(application, index)
     kind = RangePanes if isinstance(operation.windows, RangeWindows) else KeyedWindows
-    return kind(operation, application.ways[index], times)
+    return kind(operation, application.ways[index], times, own)
 
 
 def _generator(source: str) -> Spot:

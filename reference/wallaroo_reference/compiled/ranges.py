@@ -18,7 +18,7 @@ from wallaroo.windowing.watermarks import FOREVER, NEVER
 from wallaroo.windows import RangeWindows
 from wallaroo_reference.cells import PANE, identity_of, name_of
 from wallaroo_reference.compiled.clocks import Times
-from wallaroo_reference.compiled.windows import Fired, StepWindows, encoded, key_of
+from wallaroo_reference.compiled.windows import Fired, Own, StepWindows, encoded, key_of
 
 _Pane: TypeAlias = "dict[Hashable, Any]"
 """Accumulators by the identities of their keys."""
@@ -34,8 +34,10 @@ class RangePanes(StepWindows):
 
     kind = "panes"
 
-    def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
-        super().__init__(operation, ways, times)
+    def __init__(
+        self, operation: Windowed, ways: Mapping[str, int], times: Times, own: Own
+    ) -> None:
+        super().__init__(operation, ways, times, own)
         windows = operation.windows
         assert isinstance(windows, RangeWindows)
         self._kind = Ranges(windows)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from wallaroo.aggregations import AggregationRecord
-from wallaroo.copying import ATOMS, PICKLED
+from wallaroo.copying import ATOMS
 from wallaroo.keys import Key, decode_key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
@@ -23,9 +23,7 @@ from wallaroo_reference.compiled.clocks import Times
 
 Fired: TypeAlias = tuple[Any, int, int, int, Sequence[Any], int, bool]
 """The fields of a `Firing`, as generated code takes them."""
-
-own = PICKLED.copied
-"""Returns a copy of a value; the value itself if it cannot be changed."""
+Own: TypeAlias = Callable[[Any], Any]
 
 
 def key_of(identity: Any) -> Key:
@@ -46,6 +44,7 @@ class StepWindows(WindowCells, Accumulating):
         operation: the step's operation.
         ways: its sources, with the delays on the way.
         times: the application's time.
+        own: returns a copy of an accumulator.
 
     Attributes:
         watermark: the step's watermark when it was last needed.
@@ -55,12 +54,15 @@ class StepWindows(WindowCells, Accumulating):
         changed: see `wallaroo_reference.cells.Cells`; generated code notes panes here too.
     """
 
-    def __init__(self, operation: Windowed, ways: Mapping[str, int], times: Times) -> None:
+    def __init__(
+        self, operation: Windowed, ways: Mapping[str, int], times: Times, own: Own
+    ) -> None:
         self.ways = ways
         self.watermark: float = NEVER
         self.next_due: float = FOREVER
         self.late: Counter[str] = Counter()
         self._times = times
+        self._own = own
         super().__init__(operation)
         self.call(operation.aggregation)
 
@@ -120,7 +122,7 @@ class StepWindows(WindowCells, Accumulating):
         """
         if shared and not ATOMS.issuperset(map(type, parts)):
             first = len(parts) - shared
-            parts = [*parts[:first], *map(own, parts[first:])]
+            parts = [*parts[:first], *map(self._own, parts[first:])]
         accumulator = parts[0]
         for part in parts[1:]:
             assert self._combine is not None  # only aggregations that have it get several parts
@@ -141,7 +143,7 @@ class StepWindows(WindowCells, Accumulating):
     @override
     def joined(self, parts: Sequence[Any]) -> Any:
         if len(parts) > 2:  # if the second call raises, nothing shows what the first one did
-            parts = [*map(own, parts[:-1]), parts[-1]]
+            parts = [*map(self._own, parts[:-1]), parts[-1]]
         return self.combined(parts)
 
     def refresh(self) -> None:

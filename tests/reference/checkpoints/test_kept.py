@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_reference.checkpoints.blobs import DamagedBlobError, decode
-from wallaroo_reference.compiled.codegen import compiles
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 
+from wallaroo.engine import load_engine
 from wallaroo.records import Frame
 from wallaroo.trace import sorted_entities, sorted_windows
 
@@ -102,25 +103,25 @@ def differs(case, modes):
     return carried(case, modes, EVERY) != carried(case, modes[:1], WITHOUT_CUT)
 
 
+def has_findings(case):
+    """Whether `trusting` mode promises nothing, such as with what the case's codec refuses."""
+    isolated = engine_case(replace(case, isolation="isolated"))
+    return bool(load_engine("reference").run(isolated).findings)
+
+
 @pytest.mark.parametrize("mode", MACHINES)
 @pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
 def test_cuts_do_not_show(timed, mode):
-    cases = [
-        case
-        for case in generate(25, 1, "tame" if mode == "trusting" else "any", timed=timed)
-        if mode == "isolated" or compiles(engine_case(case).application)
-    ]
+    drawn = generate(25, 1, "tame" if mode == "trusting" else "any", timed=timed)
+    cases = [case for case in drawn if mode == "isolated" or not has_findings(case)]
     assert len(cases) > 15
     assert not [case for case in cases if differs(case, [mode])]
 
 
 def test_the_other_mode_can_go_on():
-    cases = [
-        case
-        for case in generate(20, 2, "tame", timed=True)
-        if compiles(engine_case(case).application)
-    ]
-    for case in cases:
+    for case in generate(20, 2, "tame", timed=True):
+        if has_findings(case):
+            continue
         outputs, _, ended = carried(case, ["trusting", "isolated"], EVERY)
         whole, _, wanted = carried(case, ["trusting"], WITHOUT_CUT)
         assert outputs == whole

@@ -65,3 +65,17 @@ def test_isolation_an_unflagged_mutation_is_seen_in_what_serialize_writes(alters
     application = replace(application, codec=Codec(pickle.dumps, pickle.loads))
     found = testing.run(application, {"events": [b"a", b"b"]}).findings
     assert [one.kind for one in found] == [FindingKind.UNFLAGGED_MUTATION] * alters
+
+
+def test_key_5_trusting_mode_asks_the_codec_only_for_what_it_copies():
+    asked = []
+
+    def nothing(value):
+        asked.append(value)
+
+    application = with_codec(arrivals(), nothing)
+    records = {"events": [b"a 1", b"b 2"]}
+    assert len(testing.run(application, records, isolation="trusting").output) == 2
+    assert asked == []
+    isolated = testing.run(application, records, isolation="isolated")
+    assert [one.reason for one in isolated.dead_letters] == ["unportable", "unportable"]
