@@ -90,6 +90,8 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
     for (pipeline, index), count in summary.undelivered.items():
         if count:
             lines.append(f"  {pipeline}: {count:,} outputs of sink {index} undelivered")
+    for source, count in summary.tombstones.items():
+        lines.append(f"  {source}: {count:,} record{'s' * (count > 1)} without a value filtered")
     for (step, what), count in sorted(summary.late.items()):
         said = "late, dropped" if what == "dropped" else "late for some of the windows"
         lines.append(f"  {step}: {count:,} message{'s' * (count > 1)} {said}")
@@ -132,6 +134,7 @@ def as_values(application: Application, summary: Summary) -> dict[str, Any]:
             for (step, what), count in sorted(summary.late.items())
         ],
         "open_windows": summary.open_windows,
+        "tombstones": dict(summary.tombstones),
         "unprocessed": summary.unprocessed,
         "findings": [finding.to_json() for finding in summary.findings],
         "exit_code": summary.exit_code,

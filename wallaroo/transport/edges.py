@@ -209,6 +209,7 @@ class Edges:
         late: Mapping[tuple[str, str], int] | None = None,
         open_windows: int = 0,
         unprocessed: int = 0,
+        tombstones: Mapping[str, int] | None = None,
     ) -> Summary:
         """Return what was done in all, with why it ended early, if it did."""
         undelivered = {id_: sink.pending for id_, sink in self.sinks.items()}
@@ -227,6 +228,7 @@ class Edges:
             open_windows=open_windows,
             deleted_dead_letters=self.dead_letters.deleted,
             unprocessed=unprocessed,
+            tombstones=dict(tombstones or {}),
         )
 
     def _report(self) -> None:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias
 
@@ -101,6 +101,7 @@ class Feeder(Intake):
 
     Attributes:
         logged: what a log says about generators up to their last value that was processed.
+        tombstones: records of Kafka without a value, by source (kafka-7).
         watch: gets what arrives and what was processed, for figures; `None`: no figures.
         restartable: a restart goes on from a checkpoint.
     """
@@ -119,6 +120,7 @@ class Feeder(Intake):
         ticked: Callable[[Sequence[Tick]], None] | None = None,
     ) -> None:
         self.logged: dict[str, LoggedSource] = {}
+        self.tombstones: Counter[str] = Counter()
         self.watch: Watch | None = None
         self.restartable = False
         self._machine = machine
@@ -198,13 +200,20 @@ class Feeder(Intake):
         if self._over:
             return
         for entry in self.pieces(run):
-            numbers = len(entry[1]) if isinstance(entry, tuple) else 1
+            numbers = 1
+            if isinstance(entry, tuple):
+                numbers = len(entry[1])
+                self.tombstones[run.source] += self._without_value(run.source, entry[1])
             self._received += numbers
             self._backlog.append(entry)
             if self.watch is not None:
                 self.watch.came(run.source, numbers)
         if not self._paused:
             self.go_on()
+
+    def _without_value(self, source: str, read: Sequence[Any]) -> int:
+        _, whole = self._topics[source]
+        return sum([one.value is None for one in read]) if whole else read.count(None)
 
     def pieces(self, run: FromTopic) -> list[Entry]:
         """Return what a run holds, and the numbers in it that are not used (kafka-1)."""

@@ -95,6 +95,7 @@ class Server(Receiver, Handle):
         self._again = partial(
             Server, application, make_machine, options, clock=clock, checkpoint=checkpoint
         )
+        self._application = application
         self._options = options
         self._done = threading.Event()
         self._result: Summary | None = None
@@ -366,4 +367,15 @@ class Server(Receiver, Handle):
             late=self._machine.late,
             open_windows=0 if self._is_stuck() or self._lasts else self._machine.open_windows,
             unprocessed=self._unprocessed,
+            tombstones=self._tombstones,
         )
+
+    @property
+    def _tombstones(self) -> dict[str, int]:
+        """Number of tombstones that were not for their source's decoder (kafka-7)."""
+        configs = {name: source.config for name, source in self._application.sources.items()}
+        return {
+            name: count
+            for name, count in self._feeder.tombstones.items()
+            if count and not getattr(configs[name].decoder, "whole", False)
+        }

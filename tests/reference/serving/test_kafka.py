@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from wallaroo import KafkaRecord, testing
+from wallaroo.kafka_records import partition_of
+from wallaroo.loading import load_application
+
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
 COUNTING = Path(__file__).parents[3] / "benchmarks" / "kafka_counting.py"
@@ -121,3 +125,29 @@ def test_kafka_5_a_topic_that_was_made_again_is_refused(app, kafka):
     assert done.returncode == 1
     assert "it was made again" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_run_gives_what_a_test_without_a_broker_gives(app, kafka):
+    """kafka-7, kafka-10, kafka-13: values, keys and partitions; what is filtered is counted."""
+    app.send(2_500)
+    kafka.send(app.source, {"key": b"k1", "value": None, "partition": 1})
+    done = app.run()
+    assert done.returncode == 0, done.stderr
+    assert "count: 1 record without a value filtered" in done.stderr
+    records = [
+        KafkaRecord(message.value(), message.key(), partition=partition, offset=message.offset())
+        for partition, messages in kafka.records(app.source).items()
+        for message in messages
+    ]
+    application = load_application(COUNTING, app.command()[5:])
+    sent = testing.run(application, {"count": records}).output
+    assert all(one.partition is None for one in sent)  # the topic has not been asked
+    expected = {0: [], 1: []}
+    for one in sent:
+        expected[partition_of(one.key, one.number, 2)].append((one.key, one.value))
+    got = kafka.records(app.sink)
+    assert expected == {
+        partition: [(message.key(), message.value()) for message in messages]
+        for partition, messages in got.items()
+    }
+    assert all(expected.values())
