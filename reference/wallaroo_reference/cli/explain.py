@@ -12,6 +12,7 @@ from wallaroo.cli.arguments import key_of, literal_key
 from wallaroo.cli.logs import application_output, results_on
 from wallaroo.errors import UsageError
 from wallaroo.keys import SINGLE_KEY, Key
+from wallaroo.readable import output_text
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
 from wallaroo_reference.cli.rerun import opened, progress
@@ -89,4 +90,6 @@ def _sink(named: str | None, application: Application) -> SinkId:
 
 
 def _title(name: str, number: int, explanation: Explanation) -> str:
-    return f"output {number:,} of {name}: {explanation.end.written!r}"
+    written = explanation.end.written
+    assert written is not None
+    return f"output {number:,} of {name}: {output_text(written)}"

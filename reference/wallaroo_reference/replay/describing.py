@@ -10,6 +10,7 @@ from typing import Any
 from wallaroo import readable
 from wallaroo.canonical import structure_or_kind
 from wallaroo.judging import DeadLetterError
+from wallaroo.kafka_records import KafkaRecord
 from wallaroo.keys import key_to_json
 from wallaroo.readable import structure_text
 from wallaroo.trace import canonical_json, output_to_json
@@ -122,8 +123,12 @@ def _record(step: Step) -> str:
         case "end":
             return f"record {number}: source {step.source} ends at {_time(step.at)}"
         case "frame":
-            shown = _shortened(repr(step.came))
-            return f"record {number}: a frame of {step.source} at {_time(step.at)}: {shown}"
+            came = step.came
+            what, shown = "a frame", _shortened(repr(came))
+            if isinstance(came, KafkaRecord):
+                what = f"partition {came.partition}, offset {came.offset}"
+                shown = f"{_shortened(repr(came.value))}, key {_shortened(repr(came.key))}"
+            return f"record {number}: {what} of {step.source} at {_time(step.at)}: {shown}"
     return f"record {number}: a value of generator {step.source} at {_time(step.at)}"
 
 
@@ -149,7 +154,7 @@ def _what_lines(step: Step) -> Iterator[str]:
         case "sink":
             yield f"came {_shown(step.came)}"
             if step.written is not None:
-                yield f"wrote {_shortened(repr(step.written))}"
+                yield f"wrote {_shortened(readable.output_text(step.written))}"
         case "computation":
             yield f"came {_shown(step.came)}"
             yield from _gave_lines(step)
@@ -300,7 +305,13 @@ def _step_json(step: Step) -> dict[str, Any]:
     if step.before is None:
         form["at"] = step.at
     if step.what == "frame":
-        form["payload"] = _base64(step.came)
+        came = step.came
+        if isinstance(came, KafkaRecord):
+            form["partition"], form["offset"] = came.partition, came.offset
+            form["record_key"], form["timestamp"] = _base64(came.key), came.timestamp
+            form["headers"] = [[name, _base64(value)] for name, value in came.headers]
+            came = came.value
+        form["payload"] = _base64(came)
     elif step.came is not ABSENT:
         form["came"] = _structure(step.came)
     if step.key is not ABSENT:
@@ -337,8 +348,8 @@ def _step_json(step: Step) -> dict[str, Any]:
     return form
 
 
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")
 
 
 # -- differences -----------------------------------------------------------------------------------

@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.engine import _Stepper
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.machine import process
+from wallaroo_reference.replay.describing import steps_json, steps_lines
+from wallaroo_reference.replay.steps import Steps
 
 import wallaroo
 from wallaroo import KafkaOutput, KafkaRecord, testing
 from wallaroo.engine import Case, load_engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.kafka_records import Produced
-from wallaroo.records import Assigned, Consumed, End, Frame, Tick, Unused
+from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused
 
 SECOND = 10**9
 
@@ -348,3 +351,28 @@ def test_spark_refuses_kafka_in_one_line(side):
     rule = {"source": "kafka-1", "sink": "kafka-13"}[side]
     with pytest.raises(UnsupportedTopology, match=f"{rule}, at 's.*Write: --engine reference"):
         load_engine("spark").check(application)
+
+
+def test_what_is_done_with_a_record_can_be_explained():
+    """`wallaroo explain` on a recording with whole records (kafka-2)."""
+    noted = []
+    steps = Steps()
+    steps.on_step = noted.append
+    application = bounded(fields, value_and_key)
+    machine = Interpreter(application, observer=steps)
+    records: list[Record] = [
+        Assigned("s", ((0, 0, None),)),
+        Consumed("s", KafkaRecord(b"v", b"k", (("h", None),))),
+    ]
+    for record in [*records, Consumed("s", KafkaRecord(None, partition=1, offset=7))]:
+        process(machine, application.sources, [record])
+    text = "\n".join(steps_lines(noted))
+    assert "record 0: source s reads partitions from 0 s" in text
+    assert "record 1: partition 0, offset -1 of s at 0 s: b'v', key b'k'" in text
+    assert "wrote b'v', key b'k', at 0 ms, for record 1" in text
+    assert "record 2: partition 1, offset 7 of s at 0 s: None, key None" in text
+    form = [one for one in steps_json(noted) if one["what"] == "frame"]
+    assert [(one["payload"], one["record_key"], one["headers"]) for one in form] == [
+        ("dg==", "aw==", [["h", None]]),
+        (None, None, []),
+    ]
