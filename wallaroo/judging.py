@@ -267,23 +267,25 @@ def not_utf8(error: UnicodeEncodeError) -> BadOutputError:
 # -- outputs for Kafka -----------------------------------------------------------------------------
 
 
-def producing(sink: KafkaSinkConfig) -> Callable[[Any, int, int], Produced]:
+def producing(sink: KafkaSinkConfig) -> Callable[[Any, int, int, int | None], Produced]:
     """Return what judges the results of a Kafka sink's encoder (kafka-13).
 
-    It takes a result that is not `None`, the message's event time in nanoseconds, and the sequence
-    number of the record that caused it; it raises `BadOutputError`.
+    It takes a result that is not `None`, the message's event time in nanoseconds, the sequence
+    number of the record that caused it, and how many partitions the topic has (`None`: that has
+    not been asked); it raises `BadOutputError`.
     """
-    most, partitions = sink.max_message_size, sink.partitions
+    most = sink.max_message_size
     new: Callable[[type[Produced], tuple[Any, ...]], Produced] = tuple.__new__
 
-    def produced(result: Any, time: int, number: int) -> Produced:
-        if type(result) is tuple and len(result) == 2 and partitions is None:  # the usual one
+    def produced(result: Any, time: int, number: int, partitions: int | None) -> Produced:
+        if type(result) is tuple and len(result) == 2:  # the usual one
             value, key = result
             if type(value) is str and type(key) is str:
                 with contextlib.suppress(UnicodeEncodeError):  # which is told below
                     value, key = value.encode(), key.encode()
             if type(value) is bytes is type(key) and len(value) + len(key) <= most:
-                return new(Produced, (value, key, None, (), time // MILLISECOND, number))
+                place = None if partitions is None else partition_of(key, number, partitions)
+                return new(Produced, (value, key, place, (), time // MILLISECOND, number))
         key = partition = None
         headers: tuple[Header, ...] = ()
         if isinstance(result, tuple):

@@ -29,6 +29,8 @@ class Machine(Protocol):
             set, `feed` does nothing.
         meter: measures the outputs of a feed; if it has limits, a feed may end early.
         findings: about the application; the compiled path has none.
+        topics: how many partitions the topics of Kafka sinks have: at first where the sink says it
+            (kafka-13). Whoever asks the brokers adds the others before anything is fed.
     """
 
     sequence: int
@@ -36,6 +38,7 @@ class Machine(Protocol):
     dead_letters: list[DeadLetter]
     ended: Ended | None
     meter: Meter
+    topics: dict[SinkId, int]
 
     @property
     def findings(self) -> Sequence[Finding]:

@@ -15,7 +15,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
+from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.kafka_records import Output
+from wallaroo.topology import Application, SinkId
 
 PORTION = 64  # items of a multi result between two measurements
 _OUTPUT_COST = 48  # bytes to keep an output, besides its own
@@ -24,6 +26,16 @@ _OUTPUT_COST = 48  # bytes to keep an output, besides its own
 def size_of(output: Output) -> int:
     """Return how many bytes an output holds."""
     return len(output) if type(output) is bytes else output.size  # type: ignore[union-attr]
+
+
+def partitions_said(application: Application) -> dict[SinkId, int]:
+    """Return how many partitions the topics of Kafka sinks have, where the sinks say it."""
+    configs = {id_: sink.config for id_, sink in application.sinks.items()}
+    return {
+        id_: config.partitions
+        for id_, config in configs.items()
+        if isinstance(config, KafkaSinkConfig) and config.partitions is not None
+    }
 
 
 class TooMuchOutputError(Exception):

@@ -364,7 +364,8 @@ class Program(Text):
             produced = self.call("produced", index, producing(sink.config), encoder.name)
             self.line(indent, "if data is not None:")
             number = sequence_of(self._loops)
-            self.line(indent + 1, f"{write}({produced}(data, time, {number}))")
+            there = f"{self.use('topics')}.get({sink.id!r})"
+            self.line(indent + 1, f"{write}({produced}(data, time, {number}, {there}))")
             if several:
                 self.caught(outer)
             return

@@ -49,7 +49,7 @@ from wallaroo_reference.compiled.failing import dead_letter_at, line_that_raised
 from wallaroo_reference.compiled.keyed_windows import KeyedWindows
 from wallaroo_reference.compiled.ranges import RangePanes
 from wallaroo_reference.compiled.windows import Own, StepWindows, key_of
-from wallaroo_reference.meter import Meter, TooMuchOutputError
+from wallaroo_reference.meter import Meter, TooMuchOutputError, partitions_said
 from wallaroo_reference.user_calls import dead_letter_from
 
 _MISSING = object()
@@ -80,6 +80,7 @@ class Compiled:
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
         self.meter = Meter(self.outputs.values())
+        self.topics = partitions_said(application)
         self._partitions = partitions
         self._stop_on_error = on_error == "stop"
         self.stores = {part.name: Entities(part) for part in application.partitions}
@@ -256,6 +257,7 @@ class Compiled:
             "fail": self.fail,
             "turns": self.turns,
             "portions": self.meter.portions,
+            "topics": self.topics,
             "times": self._times,
             "enter": self._enter,
             "entered": self._entered,

@@ -87,7 +87,9 @@ def written_of(output: Any) -> bytes:
         raise not_utf8(error) from None
 
 
-def produced_of(sink: KafkaSinkConfig, output: Any, time: int, number: int) -> Produced:
+def produced_of(
+    sink: KafkaSinkConfig, output: Any, time: int, number: int, partitions: int | None
+) -> Produced:
     """Return what is sent for an encoder's result, which is not `None`, to a Kafka sink (kafka-13).
 
     Args:
@@ -95,6 +97,7 @@ def produced_of(sink: KafkaSinkConfig, output: Any, time: int, number: int) -> P
         output: what the encoder returned.
         time: the message's event time, in nanoseconds.
         number: the sequence number of the record that caused it.
+        partitions: how many partitions the topic has; `None`: that has not been asked.
 
     Raises:
         BadOutputError: it cannot be sent.
@@ -115,11 +118,11 @@ def produced_of(sink: KafkaSinkConfig, output: Any, time: int, number: int) -> P
     value, key = _bytes_of("value", said.value), _bytes_of("key", said.key)
     partition = said.partition
     if partition is not None:
-        end = 2**31 if sink.partitions is None else sink.partitions
+        end = 2**31 if partitions is None else partitions
         if type(partition) is not int or partition not in range(end):
-            raise bad_partition(partition, sink.partitions)
-    elif sink.partitions is not None:
-        partition = partition_of(key, number, sink.partitions)
+            raise bad_partition(partition, partitions)
+    elif partitions is not None:
+        partition = partition_of(key, number, partitions)
     parts = [value, key, *[part for name, held in headers for part in (name.encode(), held)]]
     size = sum([len(part) for part in parts if part is not None])
     if size > sink.max_message_size:

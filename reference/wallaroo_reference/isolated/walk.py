@@ -29,7 +29,7 @@ from wallaroo_reference.isolated.ranges import RangeStep
 from wallaroo_reference.isolated.sessions import SessionStep
 from wallaroo_reference.isolated.watermarks import Watermarks
 from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
-from wallaroo_reference.meter import Meter, TooMuchOutputError
+from wallaroo_reference.meter import Meter, TooMuchOutputError, partitions_said
 from wallaroo_reference.user_calls import call_user_code, dead_letter_from
 
 
@@ -74,6 +74,7 @@ class Walk:
         self.dead_letters: list[DeadLetter] = []
         self.ended: Ended | None = None
         self.meter = Meter(self.outputs.values())
+        self.topics = partitions_said(application)
         self._stop_on_error = stop_on_error
         self._observer = observer
         self._follower = observer if observer.follows else None
@@ -344,7 +345,9 @@ class Walk:
             if place.kafka is None:
                 written = written_of(output)
             else:
-                written = produced_of(place.kafka, output, self._context.time, lineage[0])
+                assert place.sink is not None
+                there = self.topics.get(place.sink)
+                written = produced_of(place.kafka, output, self._context.time, lineage[0], there)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, None, dead)
             return

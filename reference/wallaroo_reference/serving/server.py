@@ -129,6 +129,7 @@ class Server(Receiver, Handle):
                 going_on=lambda: not self._is_stuck(),
             )
             kafka.prepare(self.sinks_have_room, self._fail)
+            self._machine.topics.update(kafka.partitions)
             self._edges = Edges(application, options, self._thread, self, addresses, clock, kafka)
             if isinstance(on_disk, Recovery):
                 self._edges.dead_letters.run = on_disk.born.checkpoint

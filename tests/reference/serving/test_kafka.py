@@ -151,3 +151,20 @@ def test_a_run_gives_what_a_test_without_a_broker_gives(app, kafka):
         for partition, messages in got.items()
     }
     assert all(expected.values())
+
+
+def test_kafka_13_a_partition_that_the_topic_does_not_have_is_a_dead_letter(app, tmp_path):
+    """The number of partitions is asked before the first record is processed."""
+    text = COUNTING.read_text().replace(
+        'message.partition(" ")[0]\n\n\ndef app',
+        'None, int(message.partition(" ")[2])\n\n\ndef app',
+    )
+    (tmp_path / "choosing.py").write_text(text)
+    app.send(4)
+    command = app.command()
+    command[4] = str(tmp_path / "choosing.py")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "4 in, 2 out" in done.stderr
+    assert "there is no partition 2: the topic has 2, counted from 0" in done.stderr
+    assert [len(some) for some in app.kafka.records(app.sink).values()] == [1, 1]
