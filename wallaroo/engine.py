@@ -8,7 +8,8 @@ with them.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -162,6 +163,8 @@ class ServeOptions:
         partitions: number of partitions; `None`: the engine's choice.
         metrics: the engine fills in its figures; `None`: nothing is measured.
         options: the engine's own options, by the names that its `add_arguments` gave them.
+        interruptible: inside its context a signal ends the process: nothing has begun, and what
+            the start waits for may never come.
     """
 
     isolation: Isolation = "trusting"
@@ -176,6 +179,7 @@ class ServeOptions:
     partitions: int | None = None
     metrics: Registry | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    interruptible: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @dataclass(frozen=True)

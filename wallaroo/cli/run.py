@@ -178,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
         application = slips_logged(application, pairs=False)
         stopper.starts()
         metrics = stack.enter_context(_metrics_of(application, engine.name, options))
-        handle = engine.serve(application, _serve_options(options, own, results, metrics))
+        handle = engine.serve(application, _serve_options(options, own, results, metrics, stopper))
         gc.collect()
         gc.freeze()  # modules and the topology live to the end: the collector can skip them
         stopper.serves(handle)
@@ -218,6 +218,7 @@ def _serve_options(
     own: argparse.Namespace,
     results: IO[bytes] | None,
     metrics: Registry | None,
+    stopper: _Stopper,
 ) -> ServeOptions:
     return ServeOptions(
         isolation="isolated" if options.isolated else "trusting",
@@ -232,6 +233,7 @@ def _serve_options(
         partitions=options.partitions,
         metrics=metrics,
         options=vars(own),
+        interruptible=stopper.interruptible,
     )
 
 
@@ -365,6 +367,17 @@ class _Stopper:
     def starts(self) -> None:
         """From now on a signal stops the run in order; before, it ends the process."""
         self._starting = True
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let a signal end the process inside the block, and one that has come end it now."""
+        if self._signalled:
+            raise KeyboardInterrupt
+        self._starting = False
+        try:
+            yield
+        finally:
+            self._starting = True
 
     def serves(self, handle: Handle) -> None:
         """Set the run to stop; stop it if a signal came while it started."""

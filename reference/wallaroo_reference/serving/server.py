@@ -126,9 +126,10 @@ class Server(Receiver, Handle):
                 interval=self._checkpoint.transaction,
                 accept_gaps=self._checkpoint.accept_gaps,
                 accept_repeats=self._checkpoint.accept_repeats,
-                going_on=lambda: not self._is_stuck(),
+                going_on=lambda: self._clock.requested_for() <= options.stop_timeout,
             )
-            kafka.prepare(self.sinks_have_room, self._fail)
+            with options.interruptible():
+                kafka.prepare(self.sinks_have_room, self._fail)
             self._machine.topics.update(kafka.partitions)
             self._edges = Edges(application, options, self._thread, self, addresses, clock, kafka)
             if isinstance(on_disk, Recovery):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -168,3 +169,21 @@ def test_kafka_13_a_partition_that_the_topic_does_not_have_is_a_dead_letter(app,
     assert "4 in, 2 out" in done.stderr
     assert "there is no partition 2: the topic has 2, counted from 0" in done.stderr
     assert [len(some) for some in app.kafka.records(app.sink).values()] == [1, 1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stop_1_a_start_that_waits_for_brokers_ends_at_a_signal(tmp_path, number):
+    class Away:
+        address = "127.0.0.1:1"
+
+        def topic(self, _partitions):
+            return "t"
+
+    command = Application(Away(), tmp_path).command(live=True)
+    with subprocess.Popen(
+        [*command, "--metrics", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+    ) as run:
+        run.stderr.readline()  # it says where the figures are just before it asks the brokers
+        time.sleep(0.3)
+        run.send_signal(number)
+        assert (run.wait(8), run.stderr.read()) == (130, "")

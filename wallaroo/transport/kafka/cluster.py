@@ -126,7 +126,7 @@ class Cluster:
             options["message.timeout.ms"] = 0  # a broker that is away is waited for (kafka-12)
         else:
             options["transactional.id"] = transactional_id
-            options["transaction.timeout.ms"] = max(10_000, int(20_000 * interval))
+            options["transaction.timeout.ms"] = max(60_000, int(20_000 * interval))
         made: Producer = self._made("Producer", options)
         return made
 

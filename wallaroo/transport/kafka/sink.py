@@ -13,6 +13,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -204,21 +205,31 @@ class KafkaSink(OutputSink):
     def _deliver(self) -> None:
         """Deliver at least once: the client sends again by itself what is not acknowledged."""
         troubles: list[KafkaError] = []
-        acknowledged = 0
+        # Each partition acknowledges on its own. What counts is how far all have: a checkpoint
+        # takes the first `written` outputs for delivered.
+        batches: deque[list[int]] = deque()  # how many outputs each has, and not acknowledged
 
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            nonlocal acknowledged
-            if error is None:
-                acknowledged += 1
-            else:
-                troubles.append(error)
+        def of_batch(outputs: int) -> Delivered:
+            batch = [outputs, outputs]
+            batches.append(batch)
+
+            def delivered(error: KafkaError | None, _message: Message) -> None:
+                if error is None:
+                    batch[1] -= 1
+                else:
+                    troubles.append(error)
+
+            return delivered
 
         while not self._closed.is_set():
-            self._send(self._next(_WAIT if not len(self._producer) else 0.0), delivered)
+            if outputs := self._next(_WAIT if not len(self._producer) else 0.0):
+                self._send(outputs, of_batch(len(outputs)))
             self._producer.poll(0.0 if not self._given.empty() else 0.005)
+            acknowledged = 0
+            while batches and not batches[0][1]:
+                acknowledged += batches.popleft()[0]
             if acknowledged:
                 self._post(self._delivered, acknowledged)
-                acknowledged = 0
             if troubles:
                 raise self._wrong(troubles[0])
 
@@ -238,8 +249,8 @@ class KafkaSink(OutputSink):
                 more = self._next(min(left, _WAIT))
                 self._send(more)
                 outputs += more
-            self._commit(outputs)
-            self._post(self._delivered, len(outputs))
+            if self._commit(outputs):
+                self._post(self._delivered, len(outputs))
 
     def _next(self, seconds: float) -> Sequence[Produced]:
         """Return outputs that wait, or none after that time.
@@ -264,6 +275,10 @@ class KafkaSink(OutputSink):
                         produce(topic, value, key, partition, delivered, None, timestamp, pairs)
                     else:
                         produce(topic, value, key, partition, delivered, None, timestamp)
+                except self._kafka.KafkaException as error:
+                    if delivered is None and error.args[0].code() == self._kafka.KafkaError._STATE:
+                        return  # the transaction has failed, and `_commit` is told why
+                    raise
                 except BufferError:  # the client's own queue is full
                     self._producer.poll(_WAIT)
                     if self._closed.is_set():
@@ -271,25 +286,43 @@ class KafkaSink(OutputSink):
                 else:
                     break
 
-    def _commit(self, outputs: Sequence[Produced]) -> None:
-        """Commit outputs and position; what the brokers abort is sent again."""
-        kafka = self._kafka
+    def _commit(self, outputs: Sequence[Produced]) -> bool:
+        """Commit outputs and position, and return whether it did: not if the sink is closed.
+
+        What the brokers abort is sent again; a step that they did not answer is taken again.
+        """
+        kafka, producer = self._kafka, self._producer
         place = kafka.TopicPartition(self._topic, _PLACE, outputs[-1].number + 1)
-        while not self._closed.is_set():
+        commit: list[Callable[[], object]] = [
+            self._flush,
+            lambda: producer.send_offsets_to_transaction([place], self._group, _ANSWER),
+            lambda: producer.commit_transaction(_ANSWER),
+        ]
+        again = [
+            lambda: producer.abort_transaction(_ANSWER),
+            producer.begin_transaction,
+            lambda: self._send(outputs),
+            *commit,
+        ]
+        steps = commit
+        while steps and not self._closed.is_set():
             try:
-                self._producer.send_offsets_to_transaction([place], self._group, _ANSWER)
-                self._producer.commit_transaction(_ANSWER)
+                steps[0]()
             except kafka.KafkaException as error:
                 trouble: KafkaError = error.args[0]
                 if trouble.fatal() or not (trouble.retriable() or trouble.txn_requires_abort()):
                     raise self._wrong(trouble) from error
                 _log.warning("%s: %s; trying again", self._name, described(trouble))
-                if trouble.txn_requires_abort():
-                    self._producer.abort_transaction(_ANSWER)
-                    self._producer.begin_transaction()
-                    self._send(outputs)
+                if trouble.txn_requires_abort() or steps[0] is commit[1]:
+                    steps = again  # a position that was not answered in time hangs if sent again
             else:
-                return
+                steps = steps[1:]
+        return not steps
+
+    def _flush(self) -> None:
+        """Wait until the brokers have the outputs, so that they are there to take the position."""
+        while self._producer.flush(_WAIT) and not self._closed.is_set():
+            pass
 
     def _wrong(self, error: KafkaError) -> WallarooError:
         fenced = {

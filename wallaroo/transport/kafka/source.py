@@ -143,12 +143,14 @@ def begin(
         return Position(topic.id, offsets, ends=ends)
     where = f"{reading.source}: topic {escaped(reading.topic)}"
     accept = "run with --accept-gaps to go on with what is there"
-    if topic.id != before.topic and not accept_gaps:
+    if topic.id != before.topic:
         raise BrokerError(
             f"{where}: the checkpoint read the topic with the id {before.topic}, and the topic of "
             f"this name has the id {topic.id} now: it was made again. To begin anew with it, take "
             "an empty checkpoint (kafka-5)"
         )
+    if before.ends is not None:  # those that were added since are no part of a bounded read
+        chosen = [partition for partition in chosen if partition in before.ends]
     first = _offsets(cluster, reading, chosen, "earliest")
     end = cluster.offsets(reading.topic, chosen, "latest", committed_only=False)
     offsets = {}

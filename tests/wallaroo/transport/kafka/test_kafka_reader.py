@@ -155,3 +155,10 @@ def test_an_option_that_the_client_does_not_know_is_named_without_the_others(kaf
     with pytest.raises(BrokerError, match=r"options: .*no\.such") as raised:
         cluster.topic("t")
     assert "secret" not in str(raised.value)
+
+
+def test_kafka_10_a_partition_that_was_added_is_no_part_of_a_bounded_read(kafka):
+    topic = kafka.topic(2)
+    cluster = Cluster(kafka.address, {}, "p")
+    before = Position(cluster.topic(topic).id, {0: 0}, 1, {0: 0})  # it had one partition
+    assert begin(cluster, Reading("p", topic, bounded=True), before) == before
