@@ -126,6 +126,9 @@ class Cluster:
             options["message.timeout.ms"] = 0  # a broker that is away is waited for (kafka-12)
         else:
             options["transactional.id"] = transactional_id
+            # Brokers that were all away are not forgotten: a position that is on its way to one of
+            # them would never be answered (librdkafka's issue 5511).
+            options["metadata.recovery.strategy"] = "none"
             options["transaction.timeout.ms"] = max(60_000, int(20_000 * interval))
         made: Producer = self._made("Producer", options)
         return made
