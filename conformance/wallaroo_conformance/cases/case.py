@@ -17,7 +17,7 @@ from wallaroo.engine import Isolation, OnError
 from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.trace import canonical_json
 from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, STATEFUL
-from wallaroo_conformance.cases.operators.marks import CODED
+from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN
 from wallaroo_conformance.cases.operators.triples import decoded
 
 FORMAT = "wallaroo-case/1"
@@ -209,9 +209,12 @@ class ConformanceCase:
         return not ALTERING.isdisjoint([*used, *[source.event_time for source in self.sources]])
 
     @property
-    def changed_by_codec(self) -> bool:
-        """Whether the case's own codec changes a message: then it shows how often one is copied."""
-        return self.codec and any(CODED.encode() in entry.payload for entry in self.inputs)
+    def shown_by_codec(self) -> bool:
+        """Whether the case's own codec shows how often there is a copy.
+
+        It does if it changes a message, or ends the run where it refuses one, or a state.
+        """
+        return self.codec and any(_shows_copies(entry.payload) for entry in self.inputs)
 
     @property
     def input_log(self) -> list[Record]:
@@ -345,3 +348,8 @@ def _record(entry: Input, *, from_generator: bool) -> Record:
     if from_generator:
         return Value(name, decoded(entry.payload), entry.at)
     return Frame(name, entry.payload, entry.at)
+
+
+def _shows_copies(payload: bytes) -> bool:
+    ends_the_run = ENDS_THE_RUN.encode() in payload and (b"p" in payload or b"r" in payload)
+    return ends_the_run or CODED.encode() in payload

@@ -196,9 +196,10 @@ class Judge:
             kind = meaning.trace.findings[0].kind.value
             return f"trusting mode is not promised to an application with findings ({kind})"
         case = meaning.case
-        if case.isolation == "trusting" and case.changed_by_codec:
+        if case.isolation == "trusting" and case.shown_by_codec:
             return (
-                "trusting mode copies as often as it likes, which a codec that changes values shows"
+                "trusting mode copies as often as it likes, which a codec that changes values, or "
+                "ends the run, shows"
             )
         beyond = self.claims.beyond(case, meaning.trace, meaning.facts) or self.runner.beyond(case)
         if beyond is not None:

@@ -140,7 +140,7 @@ def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "dead-4: --on-error stop ends the run at the first dead letter" in done.stdout
-    assert " 65 passed in " in done.stdout
+    assert " 67 passed in " in done.stdout
 
 
 def test_pytest_without_the_plugin_knows_nothing_of_it(tmp_path: Path) -> None:

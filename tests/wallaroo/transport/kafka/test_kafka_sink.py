@@ -168,7 +168,6 @@ def test_an_output_counts_as_delivered_once_all_before_it_are(kafka, sinks, even
     eventually(lambda: sink.written == 3)
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("exactly", [False, True])
 def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks, exactly):
     with broker() as kafka:
