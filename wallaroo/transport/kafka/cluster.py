@@ -192,6 +192,9 @@ class Cluster:
         """
         code, kafka = error.code(), self._kafka.KafkaError
         away = {kafka._TRANSPORT, kafka._TIMED_OUT, kafka._ALL_BROKERS_DOWN}
+        # A broker that has just begun knows its topics, groups and transactions a little later.
+        away |= {kafka.NOT_COORDINATOR, kafka.COORDINATOR_NOT_AVAILABLE}
+        away |= {kafka.COORDINATOR_LOAD_IN_PROGRESS, kafka.LEADER_NOT_AVAILABLE}
         made = BrokersAwayError if code in away or error.retriable() else BrokerError
         return made(f"{self.name}: {where} at {self.brokers}: {described(error)}")
 

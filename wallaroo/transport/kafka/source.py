@@ -20,7 +20,13 @@ from wallaroo.overriding import override
 from wallaroo.records import Assigned, End
 from wallaroo.text import escaped
 from wallaroo.transport.interfaces import Receiver, Source
-from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster, Topic
+from wallaroo.transport.kafka.cluster import (
+    BrokerError,
+    BrokersAwayError,
+    Cluster,
+    Topic,
+    client,
+)
 from wallaroo.transport.kafka.reader import RunReader
 from wallaroo.transport.threads import Post
 
@@ -186,6 +192,7 @@ class KafkaSource(Source):
         self._cluster = cluster
         self._reading = reading
         self._position: Position | None = None  # where it begins; `None`: it has ended
+        self._wanted: Mapping[int, int] = {}  # where a checkpoint says that it begins
         self._ended: set[int] = set()
         self._receiver = receiver
         self._post = post
@@ -230,6 +237,7 @@ class KafkaSource(Source):
 
     def begin(self, before: Position | None, *, accept_gaps: bool) -> None:
         """Find out where to begin; see the function of this name."""
+        self._wanted = {} if before is None else before.offsets
         self._position = begin(self._cluster, self._reading, before, accept_gaps=accept_gaps)
 
     def reader(self, going_on: Callable[[], bool]) -> RunReader:
@@ -257,14 +265,14 @@ class KafkaSource(Source):
         assert begun is not None
         known = {} if before is None else before.offsets
         ends = begun.ends or {}
-        moved = {
-            partition: offset
-            for partition, offset in begun.offsets.items()
-            if partition not in known or known[partition] < offset
-        }
+        # What the log holds further is behind that; else an accepted gap may also lead back.
         offsets = {
-            partition: max(known.get(partition, 0), at) for partition, at in begun.offsets.items()
+            partition: at
+            if known.get(partition) == self._wanted.get(partition)
+            else max(known.get(partition, 0), at)
+            for partition, at in begun.offsets.items()
         }
+        moved = {number: at for number, at in offsets.items() if known.get(number) != at}
         self._position = replace(begun, offsets=offsets, at=now if before is None else before.at)
         if not moved:
             return []
@@ -287,6 +295,11 @@ class KafkaSource(Source):
         except WallarooError as error:
             if not self._closed.is_set():
                 self._post(self._receiver.input_ended, str(error))
+        except client().KafkaException as error:
+            if not self._closed.is_set():
+                where = f"topic {escaped(self._reading.topic)}"
+                wrong = self._cluster.error(error.args[0], where)
+                self._post(self._receiver.input_ended, str(wrong))
 
     def _read(self, reader: RunReader, position: Position) -> None:
         if position.ends is not None:
@@ -303,16 +316,21 @@ class KafkaSource(Source):
                 reader.commit()
                 committed = time.monotonic()
             if time.monotonic() - looked > _NEW_PARTITIONS:
-                self._add_partitions(reader)
+                self._add_partitions(reader, position.topic)
                 looked = time.monotonic()
 
-    def _add_partitions(self, reader: RunReader) -> None:
-        """Read partitions that were added, from their first offsets on (kafka-6)."""
+    def _add_partitions(self, reader: RunReader, before: str) -> None:
+        """Read partitions that were added (kafka-6), if the topic is that of before."""
         reading = self._reading
-        if reading.partitions is not None:
-            return
         with contextlib.suppress(BrokersAwayError):
             topic = self._cluster.topic(reading.topic)
+            if topic.id != before:
+                raise BrokerError(
+                    f"{reading.source}: topic {escaped(reading.topic)} was made again while it was "
+                    "read; its records are others (kafka-5)"
+                )
+            if reading.partitions is not None:
+                return
             added = [number for number in topic.partitions if number not in reader.positions]
             if added:
                 first = _offsets(self._cluster, reading, added, "earliest")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import KafkaError
 
-from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.records import Assigned
+from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
 from wallaroo.transport.kafka.reader import RunReader
-from wallaroo.transport.kafka.source import Position, Reading, begin
+from wallaroo.transport.kafka.source import KafkaSource, Position, Reading, begin
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
@@ -162,3 +164,26 @@ def test_kafka_10_a_partition_that_was_added_is_no_part_of_a_bounded_read(kafka)
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 0}, 1, {0: 0})  # it had one partition
     assert begin(cluster, Reading("p", topic, bounded=True), before) == before
+
+
+@pytest.mark.parametrize(
+    ("logged", "first"),
+    [(9, 5), (12, 12)],
+    ids=["nothing further", "more, whole"],
+)
+def test_kafka_5_an_accepted_gap_may_lead_back_and_is_logged(kafka, logged, first):
+    topic = kafka.topic()
+    kafka.send(topic, *numbered(5))
+    cluster = Cluster(kafka.address, {}, "p")
+    before = Position(cluster.topic(topic).id, {0: 9}, 1)
+    source = KafkaSource(cluster, Reading("p", topic), None, None)
+    source.begin(before, accept_gaps=True)
+    records = source.go_on_behind(before.behind(0, logged), (), 7)
+    expected = [Assigned("p", ((0, 5, None),), 7, before.topic)]
+    assert (records, source._position.offsets) == (expected if first == 5 else [], {0: first})
+
+
+def test_a_coordinator_that_is_not_there_yet_is_waited_for():
+    cluster = Cluster("127.0.0.1:1", {}, "p")
+    for code in (KafkaError.NOT_COORDINATOR, KafkaError._TRANSPORT):
+        assert isinstance(cluster.error(KafkaError(code), "topic t"), BrokersAwayError)
