@@ -61,9 +61,9 @@ class Position:
         """Return the position once a log has said which partitions are read."""
         offsets = {number: first for number, first, _ in record.partitions}
         ends = {number: end for number, _, end in record.partitions if end is not None}
-        return Position(
-            record.topic, {**self.offsets, **offsets}, self.at or record.at, ends or self.ends
-        )
+        begins = not self.at or (ends and not self.ends)  # now, or now as a bounded read
+        at = record.at if begins else self.at
+        return Position(record.topic, {**self.offsets, **offsets}, at, ends or self.ends)
 
 
 class Positions:
@@ -169,7 +169,10 @@ def begin(
                 f"{there}; {accept} (kafka-5)"
             )
         offsets[partition] = min(max(wanted, first[partition]), end[partition])
-    return Position(topic.id, offsets, before.at, before.ends)
+    ends = before.ends
+    if reading.bounded and ends is None:  # it was not bounded before: this is the start
+        ends = _offsets(cluster, reading, chosen, "latest")
+    return Position(topic.id, offsets, before.at, ends)
 
 
 class KafkaSource(Source):
@@ -273,7 +276,11 @@ class KafkaSource(Source):
             for partition, at in begun.offsets.items()
         }
         moved = {number: at for number, at in offsets.items() if known.get(number) != at}
-        self._position = replace(begun, offsets=offsets, at=now if before is None else before.at)
+        if before is None or (ends and not before.ends):
+            moved, at = offsets, now
+        else:
+            at = before.at
+        self._position = replace(begun, offsets=offsets, at=at)
         if not moved:
             return []
         places = tuple([(number, first, ends.get(number)) for number, first in moved.items()])

@@ -187,3 +187,15 @@ def test_a_coordinator_that_is_not_there_yet_is_waited_for():
     cluster = Cluster("127.0.0.1:1", {}, "p")
     for code in (KafkaError.NOT_COORDINATOR, KafkaError._TRANSPORT):
         assert isinstance(cluster.error(KafkaError(code), "topic t"), BrokersAwayError)
+
+
+def test_kafka_10_a_read_that_becomes_bounded_has_its_ends_logged(kafka):
+    topic = kafka.topic()
+    kafka.send(topic, *numbered(5))
+    cluster = Cluster(kafka.address, {}, "p")
+    before = Position(cluster.topic(topic).id, {0: 3}, 1)
+    source = KafkaSource(cluster, Reading("p", topic, bounded=True), None, None)
+    source.begin(before, accept_gaps=False)
+    (record,) = source.go_on_behind(before, (), 7)
+    assert record == Assigned("p", ((0, 3, 5),), 7, before.topic)
+    assert source._position == before.with_assigned(record)
