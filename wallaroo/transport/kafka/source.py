@@ -169,10 +169,10 @@ def begin(
                 f"{there}; {accept} (kafka-5)"
             )
         offsets[partition] = min(max(wanted, first[partition]), end[partition])
-    ends = before.ends
-    if reading.bounded and ends is None:  # it was not bounded before: this is the start
-        ends = _offsets(cluster, reading, chosen, "latest")
-    return Position(topic.id, offsets, before.at, ends)
+    until = before.ends
+    if reading.bounded and until is None:  # it was not bounded before: this is the start
+        until = _offsets(cluster, reading, chosen, "latest")
+    return Position(topic.id, offsets, before.at, until)
 
 
 class KafkaSource(Source):
