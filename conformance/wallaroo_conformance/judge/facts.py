@@ -129,7 +129,7 @@ def _graph_facts(application: Application, facts: set[Fact]) -> None:
         if len(application.consumers[index]) > 1:
             facts.add(Fact.BRANCHED)
         ends = not application.consumers[index] and not isinstance(node, Sink)
-        if ends and Fact.PIPELINES in facts:
+        if ends:
             facts.add(Fact.DONE)
         if not isinstance(node, Step):
             continue
