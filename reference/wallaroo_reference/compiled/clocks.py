@@ -217,7 +217,7 @@ class Times(Watermarks):
 def _moment_of(clock: SourceTime) -> SourceMoment:
     if isinstance(clock, PartitionedTime) and clock.partitions:
         parts = {partition: _moment_of(one) for partition, one in clock.partitions.items()}
-        return SourceMoment(None, None, False, parts)
+        return SourceMoment(None, None, all(one.ended for one in parts.values()), parts)
     greatest = None if clock.greatest == NO_TIME else clock.greatest
     return SourceMoment(greatest, clock.last_frame, clock.ended)
 

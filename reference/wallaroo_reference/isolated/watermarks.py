@@ -90,7 +90,7 @@ class Watermarks:
             else SourceMoment(
                 None,
                 None,
-                False,
+                all(one.ended for one in times.values()),
                 {number: _moment(one) for number, one in times.items() if number is not None},
             )
             for name, times in self._sources.items()

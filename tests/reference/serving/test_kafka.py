@@ -77,6 +77,11 @@ def test_kafka_10_a_bounded_read_counts_what_is_there(app, checkpoint):
     assert done.returncode == 0, done.stderr
     assert "3,000 in, 3,000 out" in done.stderr
     app.check()
+    if checkpoint:
+        again = app.run("--checkpoint", str(app.checkpoint))
+        assert again.returncode == 0, again.stderr
+        assert "every source has ended in an earlier run" in again.stderr
+        app.check()
 
 
 def test_kafka_15_readers_see_each_output_once_whatever_is_killed(app):

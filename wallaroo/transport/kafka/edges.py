@@ -174,6 +174,8 @@ class KafkaEdges:
                 parts = {} if over is None else over.partitions
                 gone = [number for number, partition in parts.items() if partition.ended]
                 records += source.go_on_behind(positions.get(name), gone, now)
+            else:
+                source.close()
         return records
 
     def close(self) -> None:
