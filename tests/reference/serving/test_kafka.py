@@ -191,4 +191,5 @@ def test_stop_1_a_start_that_waits_for_brokers_ends_at_a_signal(tmp_path, number
         run.stderr.readline()  # it says where the figures are just before it asks the brokers
         time.sleep(0.3)
         run.send_signal(number)
-        assert (run.wait(8), run.stderr.read()) == (130, "")
+        assert run.wait(60) == 130
+        assert "Traceback" not in run.stderr.read()
