@@ -76,6 +76,7 @@ class Durable:
         self._edges = edges
         self._up = contextlib.ExitStack()  # what is to be closed, the last opened first
         self._up.callback(on_disk.close)
+        self._up.callback(kafka.close)
         to_log, to_store = [JobThread(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
         self._up.callback(to_store.close)
         self._up.callback(to_log.close)

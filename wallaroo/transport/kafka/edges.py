@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 from wallaroo.config import format_address
@@ -131,11 +132,11 @@ class KafkaEdges:
         """
         for name, source in self.sources.items():
             before = self._kept.positions.get(name)
-            _persisting(lambda s=source, b=before: s.begin(b, accept_gaps=self._accept_gaps))  # type: ignore[misc]  # defaults bind the loop's variables
+            _persisting(partial(source.begin, before, accept_gaps=self._accept_gaps))
         for id_, sink in self._application.sinks.items():
             if isinstance(sink.config, KafkaSinkConfig):
-                made = _persisting(lambda i=id_, c=sink.config: self._sink(i, c, on_room, failed))  # type: ignore[misc]
-                self.sinks[id_] = made
+                make = partial(self._sink, id_, sink.config, on_room, failed)
+                self.sinks[id_] = _persisting(make)
 
     def fetch(self, source: str, partition: int, first: int, last: int) -> KafkaRun:
         """Return a run that a log names, from the source's topic; it blocks.

@@ -26,7 +26,8 @@ Message: TypeAlias = Any
 _BATCH = 1_000  # messages that the client gives at once: quicker than fewer, and than many more
 _WAIT = 0.05  # seconds between looks whether to go on
 _IN_TURN = 1_000  # offsets of a partition before the next one has its turn (kafka-10)
-_AHEAD = 4_000  # messages of a partition that are kept while another one's are wanted
+_AHEAD = 4 << 20  # bytes of a partition that are kept while another one's are wanted
+_COST = 100  # bytes to keep a message, besides its value
 
 
 class RunReader:
@@ -55,6 +56,7 @@ class RunReader:
         self._going_on = going_on
         self._consumer: Consumer = cluster.consumer(group, committed_only=committed_only)
         self._waiting: dict[int, deque[Message]] = {}  # read, and not wanted yet
+        self._size: dict[int, int] = {}  # bytes of them
         self._paused: set[int] = set()
         self._reached: dict[int, int] = {}  # the offset up to which there is nothing more to read
         self.positions: dict[int, int] = {}
@@ -64,6 +66,7 @@ class RunReader:
         self.positions.update(positions)
         for partition in positions:
             self._waiting[partition] = deque()
+            self._size[partition] = 0
             self._reached[partition] = -1
         self._consumer.incremental_assign(
             [self._kafka.TopicPartition(self._topic, *place) for place in positions.items()]
@@ -84,6 +87,7 @@ class RunReader:
         ]
         for run in runs:
             self._waiting[run.partition].clear()
+            self._size[run.partition] = 0
             self._moved(run.partition, run.last + 1)
         return runs
 
@@ -98,6 +102,7 @@ class RunReader:
         while True:
             while waiting and waiting[0].offset() <= last:
                 message = waiting.popleft()
+                self._size[partition] -= len(message) + _COST
                 if message.offset() >= first:
                     messages.append(message)
             if (
@@ -144,7 +149,9 @@ class RunReader:
         kafka = self._kafka
         messages: Sequence[Message] = self._consumer.consume(_BATCH, _WAIT)
         for partition, of_it in groupby(messages, kafka.Message.partition):
-            self._waiting[partition] += [one for one in of_it if one.error() is None]
+            records = [one for one in of_it if one.error() is None]
+            self._waiting[partition] += records
+            self._size[partition] += sum(map(len, records)) + _COST * len(records)
         for message in messages:
             error = message.error()
             if error is None:
@@ -156,14 +163,14 @@ class RunReader:
             else:
                 where = f"topic {escaped(self._topic)}, partition {message.partition()}"
                 raise self._cluster.error(error, where)
-        for partition, waiting in self._waiting.items():
-            if len(waiting) > _AHEAD and partition not in self._paused:
+        for partition, size in self._size.items():
+            if size > _AHEAD and partition not in self._paused:
                 self._paused.add(partition)
                 self._consumer.pause([self._kafka.TopicPartition(self._topic, partition)])
 
     def _moved(self, partition: int, position: int) -> None:
         self.positions[partition] = position
-        if len(self._waiting[partition]) < _AHEAD // 2:
+        if self._size[partition] < _AHEAD // 2:
             self._resume(partition)
 
     def _resume(self, partition: int) -> None:

@@ -30,7 +30,8 @@ from wallaroo.transport.threads import Post
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
-_LIMIT = 50_000  # outputs from which a sink is full
+_LIMIT = 16 << 20  # bytes of outputs, with the memory to keep them, from which a sink is full
+_COST = 300  # bytes to keep an output, besides its own
 _LOOK = 0.002  # seconds between looks while `drain` waits
 _WAIT = 0.05  # seconds between looks whether to go on
 _ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
@@ -109,6 +110,8 @@ class KafkaSink(OutputSink):
         self._post = post
         self._on_room = on_room
         self._failed = failed
+        self._kept: deque[tuple[int, int]] = deque()  # outputs of each write, and their cost
+        self._cost = 0
         self._given: queue.SimpleQueue[Sequence[Produced]] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._hurry = threading.Event()  # somebody waits for what is open
@@ -171,8 +174,12 @@ class KafkaSink(OutputSink):
         else:
             outputs = outputs[:]
         if outputs:
+            size = sum([output.size for output in outputs])
             self.pending += len(outputs)
-            self.full = self.pending >= _LIMIT
+            self.bytes_out += size
+            self._kept.append((len(outputs), size + _COST * len(outputs)))
+            self._cost += self._kept[-1][1]
+            self.full = self._cost >= _LIMIT
             self._given.put(outputs)
 
     @override
@@ -243,7 +250,7 @@ class KafkaSink(OutputSink):
             end = time.monotonic() + interval
             self._producer.begin_transaction()
             self._send(outputs)
-            while (left := end - time.monotonic()) > 0 and len(outputs) < _LIMIT:
+            while (left := end - time.monotonic()) > 0:
                 if self._hurry.is_set() and self._given.empty():
                     break
                 more = self._next(min(left, _WAIT))
@@ -265,9 +272,8 @@ class KafkaSink(OutputSink):
     def _send(self, outputs: Sequence[Produced], delivered: Delivered | None = None) -> None:
         """Give outputs to the client, which sends them by itself."""
         produce, topic, partitions = self._producer.produce, self._topic, self._partitions
-        for value, key, partition, headers, timestamp, number in outputs:
-            if partition is None:
-                partition = partition_of(key, number, partitions)  # noqa: PLW2901 - it was not chosen
+        for value, key, chosen, headers, timestamp, number in outputs:
+            partition = partition_of(key, number, partitions) if chosen is None else chosen
             while True:
                 try:
                     if headers:
@@ -342,6 +348,10 @@ class KafkaSink(OutputSink):
     def _delivered(self, count: int) -> None:
         self.written += count
         self.pending -= count
-        if self.full and self.pending <= _LIMIT // 2:
+        while count:  # what was written together is delivered together
+            outputs, cost = self._kept.popleft()
+            count -= outputs
+            self._cost -= cost
+        if self.full and self._cost <= _LIMIT // 2:
             self.full = False
             self._on_room()

@@ -133,6 +133,21 @@ def test_a_sink_that_is_full_has_room_again(kafka, sinks):
     assert values(kafka, topic) == {0: list(range(60_000))}
 
 
+def test_a_sink_is_full_by_the_bytes_of_its_outputs(kafka, sinks):
+    topic = kafka.topic()
+    sink = sinks.open(topic, once(topic))
+    large = [one._replace(value=bytes(900_000)) for one in outputs(*range(20))]
+
+    def write():
+        sink.write(large)
+        return sink.full
+
+    assert sinks.loop.call(write)
+    assert sinks.room.wait(60)
+    assert sink.bytes_out == 20 * (900_000 + len(b"k") + len(b"hv"))
+    sinks.drain(sink)
+
+
 class HalfDeafBrokers:
     """A producer whose partition 0 is acknowledged when asked, the other at once."""
 
