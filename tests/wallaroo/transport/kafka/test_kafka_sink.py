@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from kafka_broker import broker
 
 from wallaroo.kafka_records import Produced
-from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
@@ -33,7 +34,12 @@ class Sinks:
             on_room=self.room.set,
             failed=self.problems.append,
         )
-        sink.prepare()
+        while True:
+            try:
+                sink.prepare()
+                break
+            except BrokersAwayError:  # one that has just started; a run waits too (kafka-12)
+                time.sleep(0.1)
         self.loop.call(sink.start)
         self.made.append(sink)
         return sink
