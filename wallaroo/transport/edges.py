@@ -22,8 +22,7 @@ from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import Generators, LoggedSource
-from wallaroo.transport.interfaces import OutputSink, Receiver, Source
-from wallaroo.transport.kafka.edges import KafkaEdges
+from wallaroo.transport.interfaces import KafkaParts, OutputSink, Receiver, Source
 from wallaroo.transport.listener import Address, Listener, listening_sources
 from wallaroo.transport.sink import TCPSink
 from wallaroo.transport.streams import LineReader, StreamSink
@@ -61,7 +60,7 @@ class Edges:
         receiver: Receiver,
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
-        kafka: KafkaEdges | None = None,
+        kafka: KafkaParts | None = None,
     ) -> None:
         self._options = options
         self._kafka = kafka

@@ -7,31 +7,23 @@ before anything takes effect (kafka-5, kafka-16).
 from __future__ import annotations
 
 import contextlib
-import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from wallaroo.config import format_address
 from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.records import Assigned
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.interfaces import Receiver
-from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.destination import brokers_of, destination_of, persisting
 from wallaroo.transport.kafka.reader import RunReader
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 from wallaroo.transport.kafka.source import KafkaSource, Position, Positions, Reading
 from wallaroo.transport.threads import Post
-
-_PAUSE = 1.0  # seconds between attempts to reach brokers
-
-T = TypeVar("T")
-
-_log = logging.getLogger("wallaroo.kafka")
 
 
 @dataclass(frozen=True)
@@ -117,7 +109,9 @@ class KafkaEdges:
             if isinstance(source.config, KafkaSourceConfig):
                 config = source.config
                 self.topics[name] = config.topic, config.whole
-                cluster = Cluster(_brokers(config), config.kafka.read(), f"source {escaped(name)}")
+                cluster = Cluster(
+                    brokers_of(config), config.kafka.read(), f"source {escaped(name)}"
+                )
                 self.sources[name] = KafkaSource(cluster, _reading(name, config), receiver, post)
 
     def prepare(self, on_room: Callable[[], None], failed: Callable[[str], None]) -> None:
@@ -132,11 +126,10 @@ class KafkaEdges:
         """
         for name, source in self.sources.items():
             before = self._kept.positions.get(name)
-            _persisting(partial(source.begin, before, accept_gaps=self._accept_gaps))
+            persisting(partial(source.begin, before, accept_gaps=self._accept_gaps))
         for id_, sink in self._application.sinks.items():
             if isinstance(sink.config, KafkaSinkConfig):
-                make = partial(self._sink, id_, sink.config, on_room, failed)
-                self.sinks[id_] = _persisting(make)
+                self.sinks[id_] = persisting(partial(self._sink, id_, on_room, failed))
 
     def fetch(self, source: str, partition: int, first: int, last: int) -> KafkaRun:
         """Return a run that a log names, from the source's topic; it blocks.
@@ -187,31 +180,19 @@ class KafkaEdges:
         self._readers.clear()
 
     def _sink(
-        self,
-        id_: SinkId,
-        config: KafkaSinkConfig,
-        on_room: Callable[[], None],
-        failed: Callable[[str], None],
+        self, id_: SinkId, on_room: Callable[[], None], failed: Callable[[str], None]
     ) -> KafkaSink:
-        kept, name = self._kept, f"sink {escaped(id_[0])}/{id_[1]}"
-        cluster = Cluster(_brokers(config), config.kafka.read(), name)
-        there = len(cluster.topic(config.topic).partitions)
-        self.partitions[id_] = config.partitions or kept.partitions.get(id_) or there
-        transactions = None
-        if kept.id is not None and config.delivery != "at-least-once":
-            ours = f"wallaroo-{self._application.name}-{kept.id}-{id_[0]}-{id_[1]}"
-            transactions = Transactions(
-                ours, self._interval, kept.delivered.get(id_, 0), self._accept_repeats
-            )
-        elif config.delivery == "exactly-once":
-            raise BrokerError(
-                f"{name}: exactly-once needs a checkpoint; run with --checkpoint DIR (kafka-15)"
-            )
+        kept, transactions = self._kept, None
+        there = destination_of(self._application, id_, kept.id, kept.partitions.get(id_))
+        self.partitions[id_] = there.partitions
+        if there.id is not None:
+            delivered = kept.delivered.get(id_, 0)
+            transactions = Transactions(there.id, self._interval, delivered, self._accept_repeats)
         sink = KafkaSink(
             id_,
-            cluster,
-            config.topic,
-            self.partitions[id_],
+            there.cluster(),
+            there.topic,
+            there.partitions,
             transactions,
             post=self._post,
             on_room=on_room,
@@ -219,23 +200,6 @@ class KafkaEdges:
         )
         sink.prepare()
         return sink
-
-
-def _persisting(ask: Callable[[], T]) -> T:
-    """Return the answer of brokers, waiting for them (kafka-12)."""
-    said = False
-    while True:
-        try:
-            return ask()
-        except BrokersAwayError as error:
-            if not said:
-                _log.warning("%s; trying again", error)
-                said = True
-            time.sleep(_PAUSE)
-
-
-def _brokers(config: KafkaSourceConfig | KafkaSinkConfig) -> str:
-    return ",".join([format_address(*broker) for broker in config.brokers])
 
 
 def _reading(name: str, config: KafkaSourceConfig) -> Reading:

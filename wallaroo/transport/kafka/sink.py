@@ -9,38 +9,37 @@ before the committed position are left out.
 from __future__ import annotations
 
 import asyncio
-import logging
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from wallaroo.errors import WallarooError
-from wallaroo.kafka_records import Produced, partition_of
+from wallaroo.kafka_records import Produced
 from wallaroo.overriding import override
-from wallaroo.text import escaped
 from wallaroo.topology import SinkId
 from wallaroo.transport.interfaces import OutputSink
-from wallaroo.transport.kafka.cluster import BrokerError, Cluster, client, described
+from wallaroo.transport.kafka.cluster import Cluster, client
+from wallaroo.transport.kafka.producing import (
+    Delivered,
+    OutputProducer,
+    Place,
+    Position,
+    forgotten,
+)
 from wallaroo.transport.threads import Post
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message, Producer
+    from confluent_kafka import KafkaError, Message
 
 _LIMIT = 16 << 20  # bytes of outputs, with the memory to keep them, from which a sink is full
 _COST = 300  # bytes to keep an output, besides its own
 _LOOK = 0.002  # seconds between looks while `drain` waits
 _WAIT = 0.05  # seconds between looks whether to go on
-_ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
 _PLACE = 0  # the partition under which a position is committed; every topic has it
-
-Delivered: TypeAlias = "Callable[[KafkaError | None, Message], None]"
-"""Called when an output is delivered, or cannot be."""
-
-_log = logging.getLogger("wallaroo.kafka")
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,6 @@ class Transactions:
     interval: float
     delivered: int
     accept_repeats: bool = False
-
-
-class ShutOutError(WallarooError):
-    """A later run of the same checkpoint has begun, and this one must end (kafka-16)."""
 
 
 class KafkaSink(OutputSink):
@@ -103,9 +98,7 @@ class KafkaSink(OutputSink):
         self.position = 0
         self._name = f"sink {sink[0]}/{sink[1]}"
         self._kafka = client()
-        self._cluster = cluster
-        self._topic = topic
-        self._partitions = partitions
+        self._brokers = cluster.brokers
         self._transactions = transactions
         self._post = post
         self._on_room = on_room
@@ -115,9 +108,14 @@ class KafkaSink(OutputSink):
         self._given: queue.SimpleQueue[Sequence[Produced]] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._hurry = threading.Event()  # somebody waits for what is open
-        self._producer: Producer = cluster.producer(
-            None if transactions is None else transactions.id,
+        self._producer = OutputProducer(
+            self._name,
+            cluster,
+            topic,
+            partitions,
+            *(() if transactions is None else (transactions.id,)),
             interval=0.0 if transactions is None else transactions.interval,
+            going_on=lambda: not self._closed.is_set(),
         )
         run = self._deliver_once if transactions else self._deliver
         self._thread = threading.Thread(
@@ -132,27 +130,12 @@ class KafkaSink(OutputSink):
         """
         if self._transactions is None:
             return
-        kafka, transactions = self._kafka, self._transactions
-        try:
-            self._producer.init_transactions(_ANSWER)
-            consumer = self._cluster.consumer(transactions.id, committed_only=True)
-            place = kafka.TopicPartition(self._topic, _PLACE)
-            (committed,) = consumer.committed([place], _ANSWER)
-            self._group = consumer.consumer_group_metadata()
-            consumer.close()
-        except kafka.KafkaException as error:
-            raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
-        if committed.offset >= 0:
-            self.position = committed.offset
-        elif transactions.delivered and not transactions.accept_repeats:
-            raise BrokerError(
-                f"{self._name}: the brokers at {self._cluster.brokers} have no position for "
-                f"{transactions.id}, and the checkpoint says that {transactions.delivered} outputs "
-                "were delivered: they forget groups that were idle for long (offsets.retention."
-                "minutes), or these are other brokers. The outputs that were made after the "
-                "checkpoint's last state may be there or not. To send them, perhaps again, run "
-                "with --accept-repeats (kafka-16)"
-            )
+        group, delivered = self._transactions.id, self._transactions.delivered
+        committed = self._producer.take_over(Place(group, _PLACE))
+        if committed is not None:
+            self.position = committed.number
+        elif delivered and not self._transactions.accept_repeats:
+            raise forgotten(self._name, self._brokers, group, f"{delivered} outputs")
 
     @property
     @override
@@ -205,9 +188,9 @@ class KafkaSink(OutputSink):
         except WallarooError as error:
             self._post(self._failed, str(error))
         except self._kafka.KafkaException as error:
-            self._post(self._failed, str(self._wrong(error.args[0])))
+            self._post(self._failed, str(self._producer.wrong(error.args[0])))
         finally:
-            self._producer.purge()
+            self._producer.client.purge()
 
     def _deliver(self) -> None:
         """Deliver at least once: the client sends again by itself what is not acknowledged."""
@@ -229,16 +212,16 @@ class KafkaSink(OutputSink):
             return delivered
 
         while not self._closed.is_set():
-            if outputs := self._next(_WAIT if not len(self._producer) else 0.0):
-                self._send(outputs, of_batch(len(outputs)))
-            self._producer.poll(0.0 if not self._given.empty() else 0.005)
+            if outputs := self._next(_WAIT if not len(self._producer.client) else 0.0):
+                self._producer.send(outputs, of_batch(len(outputs)))
+            self._producer.client.poll(0.0 if not self._given.empty() else 0.005)
             acknowledged = 0
             while batches and not batches[0][1]:
                 acknowledged += batches.popleft()[0]
             if acknowledged:
                 self._post(self._delivered, acknowledged)
             if troubles:
-                raise self._wrong(troubles[0])
+                raise self._producer.wrong(troubles[0])
 
     def _deliver_once(self) -> None:
         assert self._transactions is not None
@@ -248,15 +231,15 @@ class KafkaSink(OutputSink):
             if not outputs:
                 continue
             end = time.monotonic() + interval
-            self._producer.begin_transaction()
-            self._send(outputs)
+            self._producer.client.begin_transaction()
+            self._producer.send(outputs)
             while (left := end - time.monotonic()) > 0:
                 if self._hurry.is_set() and self._given.empty():
                     break
                 more = self._next(min(left, _WAIT))
-                self._send(more)
+                self._producer.send(more)
                 outputs += more
-            if self._commit(outputs):
+            if self._producer.commit(outputs, Position(outputs[-1].number + 1)):
                 self._post(self._delivered, len(outputs))
 
     def _next(self, seconds: float) -> Sequence[Produced]:
@@ -268,80 +251,6 @@ class KafkaSink(OutputSink):
             return self._given.get(timeout=seconds) if seconds else self._given.get_nowait()
         except queue.Empty:
             return ()
-
-    def _send(self, outputs: Sequence[Produced], delivered: Delivered | None = None) -> None:
-        """Give outputs to the client, which sends them by itself."""
-        produce, topic, partitions = self._producer.produce, self._topic, self._partitions
-        for value, key, chosen, headers, timestamp, number in outputs:
-            partition = partition_of(key, number, partitions) if chosen is None else chosen
-            while True:
-                try:
-                    if headers:
-                        pairs: list[Any] = list(headers)
-                        produce(topic, value, key, partition, delivered, None, timestamp, pairs)
-                    else:
-                        produce(topic, value, key, partition, delivered, None, timestamp)
-                except self._kafka.KafkaException as error:
-                    if delivered is None and error.args[0].code() == self._kafka.KafkaError._STATE:
-                        return  # the transaction has failed, and `_commit` is told why
-                    raise
-                except BufferError:  # the client's own queue is full
-                    self._producer.poll(_WAIT)
-                    if self._closed.is_set():
-                        return
-                else:
-                    break
-
-    def _commit(self, outputs: Sequence[Produced]) -> bool:
-        """Commit outputs and position, and return whether it did: not if the sink is closed.
-
-        What the brokers abort is sent again; a step that they did not answer is taken again.
-        """
-        kafka, producer = self._kafka, self._producer
-        place = kafka.TopicPartition(self._topic, _PLACE, outputs[-1].number + 1)
-        commit: list[Callable[[], object]] = [
-            self._flush,
-            lambda: producer.send_offsets_to_transaction([place], self._group, _ANSWER),
-            lambda: producer.commit_transaction(_ANSWER),
-        ]
-        again = [
-            lambda: producer.abort_transaction(_ANSWER),
-            producer.begin_transaction,
-            lambda: self._send(outputs),
-            *commit,
-        ]
-        steps = commit
-        while steps and not self._closed.is_set():
-            try:
-                steps[0]()
-            except kafka.KafkaException as error:
-                trouble: KafkaError = error.args[0]
-                if trouble.fatal() or not (trouble.retriable() or trouble.txn_requires_abort()):
-                    raise self._wrong(trouble) from error
-                _log.warning("%s: %s; trying again", self._name, described(trouble))
-                if trouble.txn_requires_abort() or steps[0] is commit[1]:
-                    steps = again  # a position that was not answered in time hangs if sent again
-            else:
-                steps = steps[1:]
-        return not steps
-
-    def _flush(self) -> None:
-        """Wait until the brokers have the outputs, so that they are there to take the position."""
-        while self._producer.flush(_WAIT) and not self._closed.is_set():
-            pass
-
-    def _wrong(self, error: KafkaError) -> WallarooError:
-        fenced = {
-            self._kafka.KafkaError._FENCED,
-            self._kafka.KafkaError.INVALID_PRODUCER_EPOCH,
-            self._kafka.KafkaError.PRODUCER_FENCED,
-        }
-        if error.code() in fenced:
-            return ShutOutError(
-                f"{self._name}: another run of this checkpoint has begun and has shut this one "
-                "out; its outputs go on there (kafka-16)"
-            )
-        return self._cluster.error(error, f"topic {escaped(self._topic)}")
 
     # -- in the loop's thread --------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ class HalfDeafBrokers:
 
 def test_an_output_counts_as_delivered_once_all_before_it_are(kafka, sinks, eventually):
     sink = sinks.open(kafka.topic(2))
-    sink._producer = producer = HalfDeafBrokers()
+    sink._producer.client = producer = HalfDeafBrokers()
     sinks.write(sink, *outputs(0))
     sinks.write(sink, *outputs(1, 2, partition=1))
     eventually(lambda: producer.counted == 2)

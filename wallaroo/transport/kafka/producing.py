@@ -1,0 +1,232 @@
+"""A client that sends outputs to a topic, and with transactions commits a position with them.
+
+Outputs and position are committed together or not at all. Whoever takes the transactional id over
+shuts out every client that had it before, and then reads a position that stands (kafka-15).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import Produced, partition_of
+from wallaroo.text import escaped
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster, client, described
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+_WAIT = 0.05  # seconds between looks whether to go on
+_ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
+
+Delivered: TypeAlias = "Callable[[KafkaError | None, Message], None]"
+"""Called when an output is delivered, or cannot be."""
+
+_log = logging.getLogger("wallaroo.kafka")
+
+
+class ShutOutError(WallarooError):
+    """A later run of the same checkpoint has begun, and this one must end (kafka-16)."""
+
+
+class Place(NamedTuple):
+    """Where positions are committed.
+
+    Args:
+        group: a group, which has no members.
+        partition: a partition of the topic that outputs go to.
+    """
+
+    group: str
+    partition: int
+
+
+class Position(NamedTuple):
+    """What is committed with outputs.
+
+    Args:
+        number: a number, 0 or more.
+        note: a short text.
+    """
+
+    number: int
+    note: str = ""
+
+
+class OutputProducer:
+    """Sends outputs; its methods block, and belong to one thread.
+
+    Args:
+        name: of the sink, for messages.
+        cluster: the brokers.
+        topic: the topic's name.
+        partitions: how many partitions outputs go to that name none (kafka-13).
+        transactional_id: `None`: without transactions.
+        interval: seconds that a transaction stays open, usually.
+        going_on: whether to wait further; it is asked often.
+
+    Attributes:
+        client: the producer of confluent-kafka.
+
+    Raises:
+        BrokerError: an option is not one of the client's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        cluster: Cluster,
+        topic: str,
+        partitions: int,
+        transactional_id: str | None = None,
+        *,
+        interval: float = 0.0,
+        going_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._name = name
+        self._kafka = client()
+        self._cluster = cluster
+        self._topic = topic
+        self._partitions = partitions
+        self._going_on = going_on
+        self.client: Producer = cluster.producer(transactional_id, interval=interval)
+
+    def take_over(self, place: Place) -> Position | None:
+        """Shut out every earlier client of the transactional id, and return what it has committed.
+
+        Call it before the first transaction, and again if brokers were away.
+
+        Raises:
+            BrokerError: the brokers do not answer.
+        """
+        kafka, self._place = self._kafka, place
+        try:
+            self.client.init_transactions(_ANSWER)
+            consumer = self._cluster.consumer(place.group, committed_only=True)
+            asked = kafka.TopicPartition(self._topic, place.partition)
+            (committed,) = consumer.committed([asked], _ANSWER)
+            self._group = consumer.consumer_group_metadata()
+            consumer.close()
+        except kafka.KafkaException as error:
+            raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
+        if committed.offset < 0:
+            return None
+        return Position(committed.offset, committed.metadata or "")
+
+    def send(self, outputs: Sequence[Produced], delivered: Delivered | None = None) -> None:
+        """Give outputs to the client, which sends them by itself."""
+        produce, topic, partitions = self.client.produce, self._topic, self._partitions
+        for value, key, chosen, headers, timestamp, number in outputs:
+            partition = partition_of(key, number, partitions) if chosen is None else chosen
+            while True:
+                try:
+                    if headers:
+                        pairs: list[Any] = list(headers)
+                        produce(topic, value, key, partition, delivered, None, timestamp, pairs)
+                    else:
+                        produce(topic, value, key, partition, delivered, None, timestamp)
+                except self._kafka.KafkaException as error:
+                    if delivered is None and error.args[0].code() == self._kafka.KafkaError._STATE:
+                        return  # the transaction has failed, and `commit` is told why
+                    raise
+                except BufferError:  # the client's own queue is full
+                    self.client.poll(_WAIT)
+                    if not self._going_on():
+                        return
+                else:
+                    break
+
+    def deliver(self, outputs: Sequence[Produced]) -> None:
+        """Send outputs without a transaction, and return once all are acknowledged.
+
+        Raises:
+            WallarooError: the brokers refuse one.
+        """
+        troubles: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                troubles.append(error)
+
+        self.send(outputs, delivered)
+        self.flush()
+        if troubles:
+            raise self.wrong(troubles[0])
+
+    def commit(self, outputs: Sequence[Produced], position: Position) -> bool:
+        """Commit the open transaction, which has these outputs, with a position.
+
+        What the brokers abort is sent again; a step that they did not answer is taken again.
+
+        Returns:
+            Whether it did: not if it is not to go on.
+
+        Raises:
+            ShutOutError: another client has taken the transactional id over.
+            BrokerError: the brokers refuse.
+        """
+        kafka, producer = self._kafka, self.client
+        number, note = position
+        place = kafka.TopicPartition(self._topic, self._place.partition, number, metadata=note)
+        commit: list[Callable[[], object]] = [
+            self.flush,
+            lambda: producer.send_offsets_to_transaction([place], self._group, _ANSWER),
+            lambda: producer.commit_transaction(_ANSWER),
+        ]
+        again = [
+            lambda: producer.abort_transaction(_ANSWER),
+            producer.begin_transaction,
+            lambda: self.send(outputs),
+            *commit,
+        ]
+        steps = commit
+        while steps and self._going_on():
+            try:
+                steps[0]()
+            except kafka.KafkaException as error:
+                trouble: KafkaError = error.args[0]
+                if trouble.fatal() or not (trouble.retriable() or trouble.txn_requires_abort()):
+                    raise self.wrong(trouble) from error
+                _log.warning("%s: %s; trying again", self._name, described(trouble))
+                if trouble.txn_requires_abort() or steps[0] is commit[1]:
+                    steps = again  # a position that was not answered in time hangs if sent again
+            else:
+                steps = steps[1:]
+        return not steps
+
+    def flush(self) -> None:
+        """Wait until the brokers have the outputs, so that they are there to take the position."""
+        while self.client.flush(_WAIT) and self._going_on():
+            pass
+
+    def wrong(self, error: KafkaError) -> WallarooError:
+        """Return the client's error in plain words."""
+        fenced = {
+            self._kafka.KafkaError._FENCED,
+            self._kafka.KafkaError.INVALID_PRODUCER_EPOCH,
+            self._kafka.KafkaError.PRODUCER_FENCED,
+        }
+        if error.code() in fenced:
+            return shut_out(self._name)
+        return self._cluster.error(error, f"topic {escaped(self._topic)}")
+
+
+def shut_out(name: str) -> ShutOutError:
+    """Return what is said of a sink whose outputs another run sends now."""
+    return ShutOutError(
+        f"{name}: another run of this checkpoint has begun and has shut this one out; its outputs "
+        "go on there (kafka-16)"
+    )
+
+
+def forgotten(name: str, brokers: str, group: str, delivered: str) -> BrokerError:
+    """Return why a start is refused if brokers have no position of outputs that were delivered."""
+    return BrokerError(
+        f"{name}: the brokers at {brokers} have no position for {group}, and the checkpoint says "
+        f"that {delivered} were delivered: they forget groups that were idle for long "
+        "(offsets.retention.minutes), or these are other brokers. The outputs that were made after "
+        "the checkpoint's last state may be there or not. To send them, perhaps again, run with "
+        "--accept-repeats (kafka-16)"
+    )
