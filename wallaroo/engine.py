@@ -382,16 +382,22 @@ def rules_beyond_steps(application: Application) -> list[tuple[str, str]]:
     return found
 
 
-def refuse_kafka(application: Application, engine: str) -> None:
-    """Refuse sources and sinks of Kafka (build-2), for an engine that does not run them yet.
+def refuse_kafka(application: Application, engine: str, *rules: str) -> None:
+    """Refuse what an engine does not run yet of Kafka (build-2).
+
+    Args:
+        application: the application.
+        engine: the engine's name for people.
+        rules: `kafka-1`: sources; `kafka-13`: sinks.
 
     Raises:
         UnsupportedTopology: there is one; names the first.
     """
     for rule, place in _places_of_kafka(application):
-        raise UnsupportedTopology(
-            rule, place, f"{engine} does not run Kafka yet. Write: --engine reference"
-        )
+        if rule in rules:
+            raise UnsupportedTopology(
+                rule, place, f"{engine} does not run this of Kafka yet. Write: --engine reference"
+            )
 
 
 def _places_of_kafka(application: Application) -> list[tuple[str, str]]:

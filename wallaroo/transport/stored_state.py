@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from wallaroo.topology import Application
@@ -66,11 +67,15 @@ class StoredWindows(NamedTuple):
 
 
 class StoredTime(NamedTuple):
-    """The time of a source: the greatest event time, the last frame's arrival time, its end."""
+    """The time of a source: the greatest event time, the last frame's arrival time, its end.
+
+    A Kafka source that has partitions has those of its partitions, by number (kafka-9).
+    """
 
     greatest: int | None
     last_frame: int | None
     ended: bool
+    partitions: Mapping[int, StoredTime] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,14 @@ from wallaroo.transport.stored_state import (
     parts_in,
     with_parts,
 )
-from wallaroo_reference.cells import NOT_NOTED, PANE, PROTOCOL, VISITED, key_of_name
+from wallaroo_reference.cells import (
+    NOT_NOTED,
+    PANE,
+    PROTOCOL,
+    VISITED,
+    SourceMoment,
+    key_of_name,
+)
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import Head
 from wallaroo_reference.checkpoints.recovery import ENGINE
@@ -125,10 +132,7 @@ class ReferenceCheckpoint(StoredCheckpoint):
             moment.sequence,
             moment.now,
             moment.first,
-            {
-                name: StoredTime(one.greatest, one.last_frame, one.ended)
-                for name, one in moment.sources.items()
-            },
+            {name: _time(one) for name, one in moment.sources.items()},
             [one.name for one in head.cells if not one.shape],
             [Place(one.name, one.shape) for one in head.cells if one.shape],
             moment.watermarks,
@@ -168,6 +172,11 @@ class ReferenceCheckpoint(StoredCheckpoint):
             raise CheckpointError(f"{store.path} cannot be read: {error}") from error
         finally:
             store.close()
+
+
+def _time(moment: SourceMoment) -> StoredTime:
+    partitions = {number: _time(one) for number, one in moment.partitions.items()}
+    return StoredTime(moment.greatest, moment.last_frame, moment.ended, partitions)
 
 
 def _read(store: Store) -> tuple[Head | None, list[dict[bytes, bytes]]]:

@@ -18,7 +18,7 @@ from wallaroo.transport.log_format import Kind, Run
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.skipping import skipped, skipping
-from wallaroo.transport.stored_state import StoredState
+from wallaroo.transport.stored_state import StoredState, StoredTime
 from wallaroo_reference.cells import (
     NOT_NOTED,
     PANE,
@@ -119,10 +119,15 @@ def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, i
         if step < len(state.watermarks):
             watermarks[number] = state.watermarks[step]
     sources = {
-        name: SourceMoment(*state.sources[name]) if name in state.sources else was
+        name: _moment(state.sources[name]) if name in state.sources else was
         for name, was in now.sources.items()
     }
     machine.go_on_from(Moment(state.position, state.now, state.first, sources, watermarks))
+
+
+def _moment(stored: StoredTime) -> SourceMoment:
+    partitions = {number: _moment(one) for number, one in stored.partitions.items()}
+    return SourceMoment(stored.greatest, stored.last_frame, stored.ended, partitions)
 
 
 def feed(

@@ -16,10 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wallaroo.engine import Case
 from wallaroo.overriding import override
-from wallaroo.records import Record
-from wallaroo_spark.bounded.traces import frames_of, limited
+from wallaroo_spark.bounded.traces import Records, limited
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.plans.feed import Feed, FeedServer
 from wallaroo_spark.plans.reports import first_end
@@ -40,7 +38,7 @@ class StreamCase:
     """A case of a job: what workers need, its input, and its batches, at least one."""
 
     spec: CaseSpec
-    records: Sequence[Record]
+    records: Records
     batches: Sequence[tuple[int, int]]
 
     def until(self, end: Order) -> StreamCase:
@@ -88,7 +86,7 @@ class StreamJob:
         frames: Frames = []
         for number, batch in self._made.items():
             case = self._cases[number]
-            frames += frames_of(number, case.records, *case.batches[batch])
+            frames += case.records.frames(number, *case.batches[batch])
             self._made[number] = batch + 1
         # The last micro-batch also asks for the entities, which saves another one.
         last = all(
@@ -241,17 +239,3 @@ class _Feed(Feed):
         with self.changed:
             for number in [number for number in self.batches if number < end]:
                 del self.batches[number]
-
-
-def batch_bounds(case: Case) -> list[tuple[int, int]]:
-    """Return where each of a case's batches begins and ends; at least one."""
-    bounds = []
-    start = 0
-    total = len(case.input_log)
-    for size in case.batches or ():
-        stop = min(start + size, total)
-        bounds.append((start, stop))
-        start = stop
-    if start < total or not bounds:
-        bounds.append((start, total))
-    return bounds

@@ -13,8 +13,8 @@ from typing import Any
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 from wallaroo.user_code.output import show
-from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery, batch_bounds
-from wallaroo_spark.bounded.traces import frames_of, limited, spec_of, trace_of
+from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery
+from wallaroo_spark.bounded.traces import Records, limited, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
 from wallaroo_spark.plans.batch import run_batch
@@ -38,28 +38,34 @@ def run_cases(session: Session, cases: Sequence[Case]) -> list[Trace]:
         ValueError: a case asks for something this engine does not have.
     """
     specs = [spec_of(case) for case in cases]
+    records = [Records(case) for case in cases]
     plans = [plan(case.application) for case in cases]
     shipment = shipment_of_this_process()
     whole = [index for index, case in enumerate(cases) if case.batches is None]
     streamed = [index for index, case in enumerate(cases) if case.batches is not None]
     levels = max([plan.levels for plan in plans], default=0)
-    results = dict(_in_a_batch(session, cases, specs, whole, levels, shipment))
+    results = dict(_in_a_batch(session, records, specs, whole, levels, shipment))
     if streamed:
         job = StreamJob(
             [
-                StreamCase(specs[index], cases[index].records, batch_bounds(cases[index]))
+                StreamCase(
+                    specs[index], records[index], records[index].bounds(cases[index].batches)
+                )
                 for index in streamed
             ],
             session.cores,
         )
         _running_query(session, levels, shipment).run(job)
         results.update(_divided(streamed, job.numbers, job.report))
-    return [trace_of(case, plans[index], *results[index]) for index, case in enumerate(cases)]
+    return [
+        trace_of(case, records[index], plans[index], *results[index])
+        for index, case in enumerate(cases)
+    ]
 
 
 def _in_a_batch(
     session: Session,
-    cases: Sequence[Case],
+    records: Sequence[Records],
     specs: list[CaseSpec],
     indices: list[int],
     levels: int,
@@ -69,9 +75,11 @@ def _in_a_batch(
     while indices:
         frames: Frames = []
         for index in indices:
-            records, limit = cases[index].records, specs[index].limit
-            stop = len(records) if limit is None else limit[0][0] + 1
-            frames += frames_of(index, records, 0, stop)
+            ((start, stop),) = records[index].bounds(None)
+            limit = specs[index].limit
+            frames += records[index].frames(
+                index, start, stop if limit is None else limit[0][0] + 1
+            )
         some = {index: specs[index].in_batch(0) for index in indices}
         report = Report.merged(
             run_batch(session.spark, some, frames, levels, session.cores, shipment)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import Case
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import decode_key, encoded_partition_number
-from wallaroo.records import End, Frame, Record, Tick, Value
+from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
 from wallaroo.trace import Entity, OpenWindow, Trace, sorted_entities, sorted_windows
 from wallaroo.user_code.failure import describe_error
 from wallaroo_spark.jvm.pickling import pickle_application
@@ -68,24 +71,81 @@ def spec_of(case: Case) -> CaseSpec:
     )
 
 
-def frames_of(number: int, records: Sequence[Record], start: int, stop: int) -> Frames:
-    """Return a part of a case's input log, as runs of records that are alike."""
-    return joined([_run_of(number, records[sequence], sequence) for sequence in range(start, stop)])
+class Records:
+    """The records of a case by their numbers; those of offsets that hold nothing have none.
 
+    Args:
+        case: the case.
 
-def _run_of(number: int, record: Record, sequence: int) -> Run:
-    if isinstance(record, Frame):
-        return Run(number, record.source, sequence, [record.payload], record.at)
-    if isinstance(record, Tick):
-        return Run(number, "", sequence, [b""], record.at, Kind.TICK)
-    if isinstance(record, End):
-        return Run(number, record.source, sequence, [pack(record)], record.at, Kind.END)
-    assert isinstance(record, Value), "the engine refuses Kafka"
-    try:
-        item, kind = pack(record.value), Kind.VALUES
-    except Exception as error:  # noqa: BLE001 - user code: what it makes may not be portable
-        item, kind = f"{type(error).__name__}: {describe_error(error)}".encode(), Kind.UNPORTABLE
-    return Run(number, record.source, sequence, [item], record.at, kind)
+    Attributes:
+        last: the last one; `None`: there is none.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._sources = case.application.sources
+        self._records = case.records
+        counts = [one.numbers if isinstance(one, Unused) else 1 for one in case.records]
+        self._numbers = list(accumulate(counts, initial=0))  # of each record, and the next one's
+        self.last = case.records[-1] if case.records else None
+
+    def __getitem__(self, number: int) -> Record:
+        return self._records[bisect_right(self._numbers, number) - 1]
+
+    def bounds(self, batches: Sequence[int] | None) -> list[tuple[int, int]]:
+        """Return where each of a case's batches begins and ends; at least one.
+
+        Args:
+            batches: see `Case.batches`.
+        """
+        bounds, start, total = [], 0, len(self._records)
+        for size in batches or ():
+            stop = min(start + size, total)
+            bounds.append((start, stop))
+            start = stop
+        if start < total or not bounds:
+            bounds.append((start, total))
+        return [(self._numbers[start], self._numbers[stop]) for start, stop in bounds]
+
+    def frames(self, case: int, start: int, stop: int) -> Frames:
+        """Return the records of some numbers, as runs of records that are alike.
+
+        Args:
+            case: the case's number.
+            start: the first record's number.
+            stop: the number behind the last one.
+        """
+        part = slice(bisect_left(self._numbers, start), bisect_left(self._numbers, stop))
+        runs = []
+        for number, record in zip(self._numbers[part], self._records[part], strict=False):
+            if not isinstance(record, Unused):
+                runs.append(self._run_of(record, Run(case, "", number, [b""], record.at)))
+        return joined(runs)
+
+    def _run_of(self, record: Record, run: Run) -> Run:
+        if isinstance(record, Tick):
+            return run._replace(kind=Kind.TICK)
+        run = run._replace(source=record.source)
+        match record:
+            case Frame():
+                return run._replace(items=[record.payload])
+            case Consumed(record=read):
+                config = self._sources[record.source].config
+                whole = isinstance(config, KafkaSourceConfig) and config.whole
+                items = [read if whole else read.value]
+                return run._replace(items=items, kind=Kind.RECORDS, partitions=(read.partition,))
+            case Assigned():
+                numbers = tuple([number for number, _, _ in record.partitions])
+                return run._replace(kind=Kind.ASSIGNED, partitions=numbers)
+            case End(partition=partition):
+                of = () if partition is None else (partition,)
+                return run._replace(items=[pack(record)], kind=Kind.END, partitions=of)
+            case Value(value=value):
+                try:
+                    return run._replace(items=[pack(value)], kind=Kind.VALUES)
+                except Exception as error:  # noqa: BLE001 - user code: it may not be portable
+                    why = f"{type(error).__name__}: {describe_error(error)}".encode()
+                    return run._replace(items=[why], kind=Kind.UNPORTABLE)
+        raise AssertionError(f"a record of an unknown kind: {record}")
 
 
 def limited(spec: CaseSpec, limit: Order) -> CaseSpec:
@@ -95,14 +155,15 @@ def limited(spec: CaseSpec, limit: Order) -> CaseSpec:
 
 def trace_of(
     case: Case,
+    records: Records,
     plan: Plan,
     finished: Finished,
     entities: Sequence[tuple[Address, bytes, Any, bytes]],
 ) -> Trace:
     """Return the trace of a case that was run without the calls after its end, if it has one."""
     end, numbered = first_end(finished), numbering(finished.fired)
-    last = len(case.records) - 1 if end is None else end.lineage[0]
-    now = case.records[last].at if case.records else 0
+    last = records.last if end is None else records[end.lineage[0]]
+    now = 0 if last is None else last.at
     state_entities = []
     form = Form(case.application)
     windows: list[OpenWindow] = []
@@ -124,7 +185,7 @@ def trace_of(
         dead_letters=dead_letters_of(
             case.application,
             finished.letters,
-            case.records,
+            records,
             numbered,
         ),
         entities=sorted_entities(state_entities),

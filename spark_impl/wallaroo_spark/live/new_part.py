@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wallaroo.keys import encoded_partition_number
 from wallaroo.transport.old_states import Place
-from wallaroo.transport.stored_state import StoredState, windows_from
+from wallaroo.transport.stored_state import StoredState, StoredTime, windows_from
 from wallaroo.windowing.kinds import kind_of
 from wallaroo.windowing.watermarks import NEVER, NO_TIME
 from wallaroo.windows import windows_of
@@ -15,7 +15,7 @@ from wallaroo_spark.live.failures import explaining
 from wallaroo_spark.live.layout import Layout
 from wallaroo_spark.plans.states import store_segments
 from wallaroo_spark.wire.job import Address, shard_of
-from wallaroo_spark.worker.replay import CLOCK, Clock
+from wallaroo_spark.worker.replay import CLOCK, Clock, StoredSourceTime
 from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.states import member_prefix
 from wallaroo_spark.worker.stored import Stored
@@ -125,7 +125,7 @@ class _Part:
 
     def _put_clocks(self, state: StoredState, reached: dict[tuple[int, int], float]) -> None:
         sources = {
-            name: (NO_TIME if one.greatest is None else one.greatest, one.last_frame, one.ended)
+            name: {number: _time(part) for number, part in one.partitions.items()} or _time(one)
             for name, one in state.sources.items()
         }
         for group in dict.fromkeys([group for group, _ in self._layout.window_steps]):
@@ -149,3 +149,7 @@ class _Part:
 
     def _prefix(self, group: int, member: int) -> bytes:
         return member_prefix(len(self._layout.members[group]), member)
+
+
+def _time(one: StoredTime) -> StoredSourceTime:
+    return NO_TIME if one.greatest is None else one.greatest, one.last_frame, one.ended

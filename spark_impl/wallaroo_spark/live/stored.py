@@ -196,8 +196,12 @@ class StoredOnSpark(StoredCheckpoint):
             return state
         latest = max(clocks, key=lambda clock: clock.now)
         sources = {
-            name: StoredTime(None if greatest == NO_TIME else greatest, last, ended)
-            for name, (greatest, last, ended) in latest.sources.items()
+            name: _time(*one)
+            if isinstance(one, tuple)
+            else StoredTime(
+                None, None, False, {number: _time(*part) for number, part in one.items()}
+            )
+            for name, one in latest.sources.items()
         }
         return replace(state, now=latest.now, first=latest.first, sources=sources)
 
@@ -236,6 +240,10 @@ class StoredOnSpark(StoredCheckpoint):
                 shards.setdefault(shard, MemoryMap()).put(key, value)
         for segments in shards.values():
             yield from stored(segments)
+
+
+def _time(greatest: int, last_frame: int | None, ended: bool) -> StoredTime:
+    return StoredTime(None if greatest == NO_TIME else greatest, last_frame, ended)
 
 
 def _form(place: Place, windows: Any) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias, TypedDict, cast
+from collections.abc import Callable, Iterable
+from typing import Literal, Protocol, TypeAlias, TypedDict, cast
 
 import wallaroo.trace
 from wallaroo.keys import decode_key
-from wallaroo.records import Frame, Record, Tick
+from wallaroo.records import Consumed, Frame, Record, Tick
 from wallaroo.topology import Application, Sink, SinkId, Step
 from wallaroo.trace import DeadLetter, Ended, Reason
 from wallaroo_spark.wire.lineages import NO_SINK, Lineage, Order, order_of
@@ -15,6 +15,13 @@ from wallaroo_spark.wire.outbox import End, Finished, Letter, Outputs, outputs_i
 
 Numbered: TypeAlias = Callable[[Lineage], wallaroo.trace.Lineage]
 """See `wallaroo_spark.wire.lineages.numbering`."""
+
+
+class RecordsByNumber(Protocol):
+    """Records by their sequence numbers."""
+
+    def __getitem__(self, number: int, /) -> Record:
+        """Return a record."""
 
 
 class _Where(TypedDict):
@@ -51,7 +58,7 @@ def outputs_of(
 def dead_letters_of(
     application: Application,
     letters: Iterable[Letter],
-    records: Mapping[int, Record] | Sequence[Record],
+    records: RecordsByNumber,
     numbered: Numbered,
 ) -> tuple[DeadLetter, ...]:
     """Return the dead letters in their order, with the records they came from.
@@ -59,7 +66,7 @@ def dead_letters_of(
     Args:
         application: the application.
         letters: the letters.
-        records: those that the letters came from, by sequence.
+        records: those that the letters came from.
         numbered: puts the numbers of windows into lineages.
     """
     return tuple(
@@ -100,6 +107,8 @@ def _source(record: Record) -> str | None:
 
 
 def _payload(record: Record) -> bytes | None:
+    if isinstance(record, Consumed):
+        return record.record.value
     return record.payload if isinstance(record, Frame) else None
 
 

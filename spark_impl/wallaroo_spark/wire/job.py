@@ -39,16 +39,21 @@ class What(IntEnum):
     TICK = 0
     MESSAGE = 1
     END = 2
+    ASSIGNED = 3
 
 
-Moment: TypeAlias = tuple[int, int, int, int, int]
-"""What a record says about time: (sequence, arrival time, `What`, source, event time).
+NO_PARTITION = -1
+"""Stands for a partition of a topic where there is none."""
+
+Moment: TypeAlias = tuple[int, int, int, int, int, int]
+"""What a record says about time: (sequence, arrival time, `What`, source, event time, partition).
 
 The source is its number among the application's sources, 0 for a tick; the event time may be
-`wallaroo.windowing.watermarks.NO_TIME`.
+`wallaroo.windowing.watermarks.NO_TIME`. The partition is that of a Kafka source, or `NO_PARTITION`.
+A record that assigns partitions has a moment for each; they are numbered in the place of a time.
 """
 
-_FIELDS = 5
+_FIELDS = 6
 
 
 def moments(tracks: Iterable[Track]) -> list[Moment]:
@@ -182,6 +187,8 @@ class Kind(StrEnum):
 
     FRAMES = "frames"
     VALUES = "values"
+    RECORDS = "records"
+    ASSIGNED = "assigned"
     UNPORTABLE = "unportable"
     SKIPPED = "skipped"
     TICK = "tick"
@@ -196,17 +203,21 @@ class Run(NamedTuple):
         source: the records' source; `""` for a tick, which has none.
         first: the sequence of the first record.
         items: one for each record: a frame's payload; a generator's value, pickled; the error text
-            of a value that cannot be pickled; nothing for a tick; the pickled record for an end.
+            of a value that cannot be pickled; what a Kafka source's decoder needs: the record's
+            value, or the record (`KafkaSourceConfig.whole`); nothing for a tick or an assignment;
+            the pickled record for an end.
         at: the records' arrival time.
         kind: what they are.
+        partitions: of a Kafka source, those that the records are about.
     """
 
     case: int
     source: str
     first: int
-    items: list[bytes]
+    items: list[Any]
     at: int = 0
     kind: Kind = Kind.FRAMES
+    partitions: tuple[int, ...] = ()
 
 
 Frames = list[Run]
@@ -218,7 +229,11 @@ def joined(runs: Iterable[Run]) -> Frames:
     frames: Frames = []
     for run in runs:
         last = frames[-1] if frames else None
-        if last is not None and run._replace(first=last.first, items=last.items) == last:
+        if (
+            last is not None
+            and run.first == last.first + len(last.items)
+            and run._replace(first=last.first, items=last.items) == last
+        ):
             last.items.extend(run.items)
         else:
             frames.append(run)

@@ -49,6 +49,7 @@ class Calls:
         key: the encoded key of the message that is processed (key-1).
         context: that message's times; `None` in applications where time decides nothing.
         lineage: the lineage of the call that is reported.
+        record: what a Kafka source gave: a record, or its value.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Calls:
         self._limit = limit
         self._reporter = reporter
         self.lineage: Lineage = ()
+        self.record: Any = None
 
     @property
     def again(self) -> Callable[[Any, Any], Any]:

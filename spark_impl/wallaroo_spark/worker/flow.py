@@ -18,12 +18,13 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from wallaroo.judging import DeadLetterError
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
 from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Reason
 from wallaroo.windowing.watermarks import NO_TIME
-from wallaroo_spark.wire.job import Kind, Run, What
+from wallaroo_spark.wire.job import NO_PARTITION, Kind, Run, What
 from wallaroo_spark.wire.lineages import Lineage, Turn
 from wallaroo_spark.wire.outbox import Arrival, Context, Outbox
 from wallaroo_spark.worker import nodes
@@ -34,7 +35,8 @@ from wallaroo_spark.worker.states import States, entity_id
 from wallaroo_spark.worker.tracker import Tracker
 from wallaroo_spark.worker.window_step import WindowStep
 
-_WHAT = {Kind.TICK: What.TICK, Kind.END: What.END}
+_WHAT = {Kind.TICK: What.TICK, Kind.END: What.END, Kind.ASSIGNED: What.ASSIGNED}
+_NOWHERE = (NO_PARTITION,)
 
 
 class Flow:
@@ -69,7 +71,7 @@ class Flow:
     def take(self, run: Run) -> None:
         """Process consecutive records of the input log."""
         calls, what = self._calls, _WHAT.get(run.kind, What.MESSAGE)
-        tracker = self.tracker
+        tracker, partitions = self.tracker, run.partitions or _NOWHERE
         if self._ended:
             return
         try:
@@ -82,13 +84,15 @@ class Flow:
                     take((sequence,), item, None)
                 finally:
                     if tracker is not None:
-                        tracker.note(sequence, run.at, what, run.source, self._time)
+                        for number, partition in enumerate(partitions):
+                            time = number if what is What.ASSIGNED else self._time
+                            tracker.note(sequence, run.at, what, run.source, time, partition)
         except RunEnded:
             self._ended = True
 
     def _taking(self, run: Run) -> TakeMessage:
         """Return the function that processes a record of that run."""
-        if run.kind is Kind.TICK:
+        if run.kind in (Kind.TICK, Kind.ASSIGNED):
             return lambda lineage, item, _: None
         index = self._program.sources[run.source]
         place, failed, follow = (
@@ -96,7 +100,7 @@ class Flow:
             self._calls.failed,
             self._take_at(index),
         )
-        if run.kind is Kind.FRAMES:
+        if run.kind in (Kind.FRAMES, Kind.RECORDS):
             return follow
         if run.kind is Kind.VALUES:
             return lambda lineage, item, _: follow(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
@@ -220,7 +224,10 @@ class Flow:
             )
         if config.decoder is None:
             return nodes.generated(calls, index, follow)
-        return nodes.one_from_one(calls, index, config.decoder.call, Reason.DECODE, follow)
+        decode = nodes.one_from_one(calls, index, config.decoder.call, Reason.DECODE, follow)
+        if isinstance(config, KafkaSourceConfig):
+            return nodes.consumed(calls, config, decode)
+        return decode
 
     def _move(self, time: int) -> None:
         """Give the message that is processed its event time."""

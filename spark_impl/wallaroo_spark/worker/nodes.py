@@ -15,6 +15,7 @@ from typing import Any
 
 from wallaroo.components import EventTime
 from wallaroo.judging import DeadLetterError, items_of, pair_of, written_of
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import decode_key, identity
 from wallaroo.operations import Branch, KeyBy, Stateful, Stateless, Windowed
 from wallaroo.times import BadTimeError, event_time_from, refuse_ahead
@@ -64,6 +65,22 @@ def one_from_one(
     return take
 
 
+def consumed(calls: Calls, config: KafkaSourceConfig[Any], decode: TakeMessage) -> TakeMessage:
+    """Return the function of a Kafka source, which decodes a record's value, or the record.
+
+    A tombstone goes to decoders of records only (kafka-7).
+    """
+    of_values, of_records = not config.whole, config.decoder.whole
+
+    def take(lineage: Lineage, consumed: Any, _: Any) -> None:
+        calls.record = consumed
+        given = consumed if of_values or of_records else consumed.value
+        if given is not None:
+            decode(lineage, given, None)
+
+    return take
+
+
 def generated(calls: Calls, index: int, follow: TakeMessage) -> TakeMessage:
     """Return the function of a generator source: its values are messages (graph-4)."""
     place, failed = calls.program.places[index], calls.failed
@@ -105,7 +122,7 @@ def timed(
     def take(lineage: Lineage, value: Any, frozen: Any) -> None:
         printer.step = name
         try:
-            result = call(value)
+            result = call(calls.record if find.of_record else value)  # kafka-8
             try:
                 time = event_time_from(result)
                 if max_ahead is not None:

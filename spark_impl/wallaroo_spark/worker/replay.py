@@ -9,14 +9,15 @@ lineage, moves the step's watermark on, and lets it fire.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from wallaroo.copying import PROTOCOL
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application
 from wallaroo.trace import lineage_order
-from wallaroo.windowing.watermarks import SourceTime, Watermarks
-from wallaroo_spark.wire.job import Held, Moment, What
+from wallaroo.windowing.watermarks import PartitionedTime, SourceTime, Watermarks
+from wallaroo_spark.wire.job import NO_PARTITION, Held, Moment, What
 from wallaroo_spark.wire.outbox import Arrival
 from wallaroo_spark.worker.flow import Flow
 from wallaroo_spark.worker.plan import StateGroup
@@ -29,20 +30,23 @@ CLOCK = b"clock"
 """The end of the id of a group's `Clock`, after the prefix of its first window step."""
 
 
+StoredSourceTime: TypeAlias = tuple[int, int | None, bool]
+"""Of a source or a partition: greatest event time, arrival time of the last frame, has it ended."""
+
+
 class Clock(NamedTuple):
     """How far time has come in a group, as of the last batch.
 
     Args:
         now: the arrival time of the latest record.
         first: that of the log's first record; `None` before it.
-        sources: by name, the greatest event time, the last frame's arrival time, and whether it has
-            ended (`wallaroo.windowing.watermarks.SourceTime`).
+        sources: by name; of a Kafka source that has partitions, those of its partitions, by number.
         reached: the watermarks of the group's window steps.
     """
 
     now: int
     first: int | None
-    sources: dict[str, tuple[int, int | None, bool]]
+    sources: Mapping[str, StoredSourceTime | dict[int, StoredSourceTime]]
     reached: Sequence[float]
 
     def packed(self) -> bytes:
@@ -64,14 +68,24 @@ class ReplayedTime(Watermarks):
     """
 
     def __init__(self, application: Application, earlier: Clock | None = None) -> None:
-        times = {name: SourceTime(source) for name, source in application.sources.items()}
+        times: dict[str, SourceTime] = {
+            name: PartitionedTime(source, SourceTime)
+            if isinstance(source.config, KafkaSourceConfig)
+            else SourceTime(source)
+            for name, source in application.sources.items()
+        }
         super().__init__(times)
         self._numbered = list(times.values())
+        self._joining = False  # the partitions that are being assigned hold the watermark back
         if earlier is not None:
             self.now, self.first = earlier.now, earlier.first
-            for name, values in earlier.sources.items():
-                if source := times.get(name):
-                    source.greatest, source.last_frame, source.ended = values
+            for name, stored in earlier.sources.items():
+                source = times.get(name)
+                if isinstance(source, PartitionedTime) and isinstance(stored, dict):
+                    for partition, values in stored.items():
+                        _go_on_from(source.of(partition), values)
+                elif source is not None and not isinstance(stored, dict):
+                    _go_on_from(source, stored)
 
     def clock(self, reached: Sequence[float]) -> Clock:
         """Return what the next batch must know.
@@ -79,23 +93,47 @@ class ReplayedTime(Watermarks):
         Args:
             reached: the watermarks of the group's window steps.
         """
-        sources = {
-            name: (source.greatest, source.last_frame, source.ended)
-            for name, source in self.sources.items()
-        }
+        sources = {name: _stored(source) for name, source in self.sources.items()}
         return Clock(self.now, self.first, sources, reached)
 
-    def move(self, at: int, what: int, source: int, time: int) -> None:
-        """Note a record: its arrival time, what it is, its source, its event time."""
+    def move(
+        self, at: int, what: int, source: int, time: int, partition: int = NO_PARTITION
+    ) -> None:
+        """Note what a record says about time; see `wallaroo_spark.wire.job.Moment`."""
         self.now = at
         if self.first is None:
             self.first = at
         moved = self._numbered[source]
+        if what == What.TICK:
+            return
+        if partition != NO_PARTITION:
+            assert isinstance(moved, PartitionedTime)
+            if what == What.ASSIGNED:
+                if time == 0:  # the first of a record's
+                    self._joining = not moved.partitions
+                if self._joining:
+                    moved.of(partition)
+                return
+            moved = moved.of(partition)
         if what == What.MESSAGE:
             moved.last_frame = at
             moved.greatest = max(moved.greatest, time)
         elif what == What.END:
-            moved.ended = True
+            moved.end()
+
+
+def _stored(source: SourceTime) -> StoredSourceTime | dict[int, StoredSourceTime]:
+    if isinstance(source, PartitionedTime) and source.partitions:
+        return {number: _time_of(one) for number, one in source.partitions.items()}
+    return _time_of(source)
+
+
+def _time_of(source: SourceTime) -> StoredSourceTime:
+    return source.greatest, source.last_frame, source.ended
+
+
+def _go_on_from(source: SourceTime, stored: StoredSourceTime) -> None:
+    source.greatest, source.last_frame, source.ended = stored
 
 
 def replay(
@@ -142,8 +180,8 @@ def replay(
         """Yield the messages; when those before a step's turn have been taken, it has its turn."""
         rest = iter(arrivals)
         arrival = next(rest, None)
-        for sequence, at, what, source, time in moments:
-            watermarks.move(at, what, source, time)
+        for sequence, at, *moment in moments:
+            watermarks.move(at, *moment)
             for number, index, step, ways in numbered:
                 turn = (sequence, number)
                 while arrival is not None and (

@@ -9,7 +9,7 @@ from wallaroo.topology import Application
 from wallaroo.windowing.kinds import windowed
 from wallaroo.windowing.watermarks import FOREVER, NEVER, NO_TIME
 from wallaroo.windows import CountWindows, RangeWindows
-from wallaroo_spark.wire.job import Track, What
+from wallaroo_spark.wire.job import NO_PARTITION, Track, What
 
 
 class Tracker:
@@ -18,29 +18,41 @@ class Tracker:
     Most records are left out. Where nothing has a later arrival time or event time than before, no
     watermark moves. And where all windows behind a source lie on grids, an event time matters only
     when it reaches the next time at which one of them may be due; until then, the same windows have
-    fired. How far a source has come is noted at the end.
+    fired. How far a source has come is noted at the end. Each partition of a Kafka source counts as
+    a source (kafka-9).
     """
 
     def __init__(self, application: Application) -> None:
-        sources = application.sources.values()
+        sources = application.sources
         self._track: Track = array("q")
-        self._all = any(source.config.idle_after is not None for source in sources)
+        self._all = any(source.config.idle_after is not None for source in sources.values())
         self._latest = -1
-        self._noted = {
-            source.pipeline: _Noted(number, _grids(application, source.pipeline))
-            for number, source in enumerate(sources)
-        }
-        self._no_source = _Noted(0, ())
+        self._numbers = {name: number for number, name in enumerate(sources)}
+        self._grids = {name: _grids(application, name) for name in sources}
+        self._noted: dict[tuple[str, int], _Noted] = {}
 
-    def note(self, sequence: int, at: int, what: What, source: str, time: int = NO_TIME) -> None:
-        """Note a record; `source` is of no concern for a tick."""
-        noted = self._noted.get(source, self._no_source)
-        later = time > noted.greatest
+    def note(
+        self,
+        sequence: int,
+        at: int,
+        what: What,
+        source: str,
+        time: int = NO_TIME,
+        partition: int = NO_PARTITION,
+    ) -> None:
+        """Note a record; `source` is empty for a tick."""
+        noted = self._noted.get((source, partition))
+        first = noted is None  # with it a partition may join
+        if noted is None:
+            number, grids = self._numbers.get(source, 0), self._grids.get(source, ())
+            noted = self._noted[source, partition] = _Noted(number, partition, grids)
+        later = what is What.MESSAGE and time > noted.greatest
         if later:
             noted.greatest = time
-        if at > self._latest or (later and time >= noted.due) or self._all or what is What.END:
-            self._latest = at
-            self._track.extend((sequence, at, what, noted.number, time))
+        due = first or at > self._latest or (later and time >= noted.due)
+        if due or self._all or what is What.END or what is What.ASSIGNED:
+            self._latest = max(self._latest, at)
+            self._track.extend((sequence, at, what, noted.number, time, partition))
             if later:
                 noted.tracked()
         elif later:
@@ -51,16 +63,17 @@ class Tracker:
         for noted in self._noted.values():
             if noted.left_out is not None:
                 moment = (*noted.left_out, What.MESSAGE, noted.number, noted.greatest)
-                self._track.extend(moment)
+                self._track.extend((*moment, noted.partition))
                 noted.left_out = None
         return self._track
 
 
 class _Noted:
-    """What a tracker knows of a source.
+    """What a tracker knows of a source, or of a partition of one.
 
     Args:
-        number: its number.
+        number: the source's number.
+        partition: the partition's number, or `NO_PARTITION`.
         grids: see `_grids`.
 
     Attributes:
@@ -70,8 +83,11 @@ class _Noted:
             while that is not in the track.
     """
 
-    def __init__(self, number: int, grids: Sequence[tuple[int, int]] | None) -> None:
+    def __init__(
+        self, number: int, partition: int, grids: Sequence[tuple[int, int]] | None
+    ) -> None:
         self.number = number
+        self.partition = partition
         self.greatest = NO_TIME
         self.due = NEVER
         self.left_out: tuple[int, int] | None = None
