@@ -10,25 +10,23 @@ its JVM, a Python worker, or all of them at once. Then the run is started again 
 checkpoint.
 
     python benchmarks/recovery.py [--engine reference|spark] [--kills N] [--minutes N] [--seed 1]
-                       [--rate 2000] [--patience 400]
+                       [--rate 2000] [--patience 400] [--kafka [--broker-kills N]]
 
 Each kill has a line: when outputs came again, and what was wrong until then. A run that ends
 without having been killed is started again, as a service would be, and the report has its exit code
 and its last words. Ctrl-C, SIGTERM and `--minutes` end the kills and print the report. Exit code 0:
 no effect on state was lost or doubled, no output and no acknowledged number was lost, and repeated
-outputs are the end of those sent before, unchanged and in order.
+outputs are the end of those sent before, unchanged and in order. With --kafka it is another
+application and another proof (`recovery_kafka.py`).
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
-import os
-import random
-import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -36,12 +34,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import psutil
+import recovery_kafka
 from facts import Figures, add_json_option, machine_facts
 from recovery_outputs import Judge, Receiver
+from recovery_runs import TARGETS, Run, kill_again
 
-TARGETS = {"reference": ("driver",), "spark": ("driver", "jvm", "worker", "all")}
-PAUSE = {"reference": 0.4, "spark": 2.0}  # seconds from an output to a kill, at most
 _BATCHES = 20  # of numbers, on one connection
 APPLICATION = """
 import wallaroo
@@ -126,90 +123,6 @@ class Sender:
             self.acknowledged.update(range(first, self.sent))
 
 
-def children(pid: int) -> list[int]:
-    """Return the process's children."""
-    try:
-        return [child.pid for child in psutil.Process(pid).children()]
-    except psutil.NoSuchProcess:
-        return []
-
-
-class Run:
-    """The current run and its processes; `start` starts the next one.
-
-    Attributes:
-        process: the process.
-        ended: what runs said that ended without having been killed.
-    """
-
-    def __init__(self, command: list[str], log: Path) -> None:
-        self.ended: list[str] = []
-        self._command = command
-        self._log = log
-        self.start()
-
-    def start(self) -> None:
-        """Start a run."""
-        with self._log.open("ab") as log:
-            self._begin = log.tell()
-            self.process = subprocess.Popen(  # Ctrl-C is for the benchmark alone
-                self._command, stderr=log, stdout=log, start_new_session=True
-            )
-
-    def wait_for_more(self, receiver: Receiver, patience: float) -> bool:
-        """Wait for an output; a run that ends by itself is started again, as a service would be.
-
-        Returns:
-            Whether there was one.
-        """
-        before = receiver.count
-        end = time.monotonic() + patience
-        while receiver.count == before:
-            if time.monotonic() > end:
-                print(f"    no output in {patience:.0f} s; the log is {self._log}", flush=True)
-                return False
-            if self.process.poll() is not None:
-                self._note_end()
-                self.start()
-            time.sleep(0.05)
-        return True
-
-    def _note_end(self) -> None:
-        """Keep a run's exit code, and its last line."""
-        with self._log.open("rb") as log:
-            log.seek(self._begin)
-            lines = log.read().decode(errors="replace").split("\n")
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
-        self.ended.append(f"exit {self.process.returncode}: {said}")
-        print(f"    the run ended by itself, {self.ended[-1]}", flush=True)
-
-    def jvm(self) -> int | None:
-        """Return the JVM's process id."""
-        return next(iter(children(self.process.pid)), None)
-
-    def workers(self) -> list[int]:
-        """Return the Python workers, which are the daemon's children."""
-        jvm = self.jvm()
-        return [] if jvm is None else [w for d in children(jvm) for w in children(d)]
-
-    def kill(self, target: str) -> bool:
-        """Kill one of its processes; return whether it was running."""
-        jvm, workers = self.jvm(), self.workers()
-        victims: dict[str, list[int | None]] = {
-            "driver": [self.process.pid],
-            "jvm": [jvm],
-            "worker": [*workers[-1:]],
-            "all": [self.process.pid, jvm, *workers],
-        }
-        pids = [pid for pid in victims[target] if pid is not None]
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        return bool(pids)
-
-
 def main() -> int:
     """Run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -224,59 +137,49 @@ def main() -> int:
     parser.add_argument(
         "--patience", type=float, default=400, help="seconds to wait for an output (400)"
     )
+    parser.add_argument("--kafka", action="store_true", help="from Kafka to Kafka, exactly once")
+    parser.add_argument(
+        "--broker-kills", type=int, default=0, help="with --kafka: kills of the broker, after all"
+    )
     add_json_option(parser)
     options = parser.parse_args()
-    print(machine_facts())
-    draw = random.Random(options.seed)
+    print(machine_facts(), flush=True)
     directory = Path(tempfile.mkdtemp(prefix="wallaroo-recovery-"))
+    engine = ["--engine", options.engine, "--partitions", "2", "--progress", "none"]
+    engine += ["--checkpoint", str(directory / "checkpoint"), "--stop-timeout", "60"]
+    if options.engine == "spark":
+        engine += ["--master", options.master]
+    else:
+        engine += ["--checkpoint-interval", "0.2"]
+    if options.kafka:
+        return recovery_kafka.kill(options, engine, directory)
+    return kill_over_tcp(options, engine, directory)
+
+
+def kill_over_tcp(options: argparse.Namespace, engine: list[str], directory: Path) -> int:
+    """Kill a run that is sent numbers over TCP; return an exit code."""
     app = directory / "recovery.py"
     app.write_text(APPLICATION)
     receiver = Receiver()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "wallaroo", "run", str(app), "--engine", options.engine),
-        *("--checkpoint", str(directory / "checkpoint")),
-        *("--partitions", "2", "--progress", "none", "--stop-timeout", "60"),
-        *(("--master", options.master) if options.engine == "spark" else ()),
-        *(("--checkpoint-interval", "0.2") if options.engine == "reference" else ()),
-        *("--in", f"127.0.0.1:{port}", "--out", f"127.0.0.1:{receiver.port}"),
-    ]
+    command = [sys.executable, "-m", "wallaroo", "run", str(app), *engine]
+    command += ["--in", f"127.0.0.1:{port}", "--out", f"127.0.0.1:{receiver.port}"]
     judge = Judge()
+
+    def so_far() -> str:
+        judge.look(receiver.connections)
+        return f"{len(judge.outputs)} outputs, {len(judge.faults)} faults"
+
     run = Run(command, directory / "log")
     sender = Sender(port, options.rate)
-    killed: Counter[str] = Counter()
-    end = time.monotonic() + 60 * options.minutes
-    stopping = threading.Event()
-    for stop in (signal.SIGINT, signal.SIGTERM):  # a shell's background job has no SIGINT
-        signal.signal(stop, lambda *_: stopping.set())
+    targets = itertools.islice(itertools.cycle(TARGETS[options.engine]), options.kills)
+    victims = [(target, run.kill_and_start) for target in targets]
     try:
-        went_on = run.wait_for_more(receiver, options.patience)
-        while went_on and killed.total() < options.kills and time.monotonic() < end:
-            if stopping.wait(draw.uniform(0.0, PAUSE[options.engine])):
-                print("no more kills", flush=True)
-                break
-            targets = TARGETS[options.engine]
-            target = targets[killed.total() % len(targets)]
-            if not run.kill(target):
-                continue  # it is not there yet
-            killed[target] += 1
-            since = time.monotonic()
-            if target != "worker":
-                run.process.wait()
-                run.start()
-            went_on = run.wait_for_more(receiver, options.patience)
-            judge.look(receiver.connections)
-            print(
-                f"{killed.total():3} {target} killed; outputs again after "
-                f"{time.monotonic() - since:.1f} s; {len(judge.outputs)} outputs, "
-                f"{len(judge.faults)} faults; runs ended by themselves: {len(run.ended)}",
-                flush=True,
-            )
+        killed, went_on = kill_again(run, victims, receiver, options, so_far)
         sender.running = False
         sender.thread.join()
-        run.process.send_signal(signal.SIGTERM)
-        code = run.process.wait()
+        code = run.stop()
     finally:
         if run.process.poll() is None:
             run.kill("all")

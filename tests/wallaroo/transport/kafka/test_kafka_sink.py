@@ -24,21 +24,21 @@ class Sinks:
         self.made = []
 
     def open(self, topic, transactions=None, brokers=None):
-        sink = KafkaSink(
-            ("p", 0),
-            Cluster(brokers or self.kafka.address, {}, "sink p/0"),
-            topic,
-            2,
-            transactions,
-            post=self.loop.post,
-            on_room=self.room.set,
-            failed=self.problems.append,
-        )
         while True:
+            sink = KafkaSink(
+                ("p", 0),
+                Cluster(brokers or self.kafka.address, {}, "sink p/0"),
+                topic,
+                2,
+                transactions,
+                post=self.loop.post,
+                on_room=self.room.set,
+                failed=self.problems.append,
+            )
             try:
                 sink.prepare()
                 break
-            except BrokersAwayError:  # one that has just started; a run waits too (kafka-12)
+            except BrokersAwayError:  # one that has just started; a run makes a new one too
                 time.sleep(0.1)
         self.loop.call(sink.start)
         self.made.append(sink)
