@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from wallaroo.keys import Key, decode_key, encode_key, encoded_partition_number
 from wallaroo.metrics.sketches import Busiest, Histogram
@@ -97,6 +97,23 @@ class Latency:
         return self._together.copy()
 
 
+class TopicPlace(NamedTuple):
+    """Where a Kafka source stands in a partition.
+
+    Args:
+        position: offset of the next record.
+        end: the offset behind the last record, as of some seconds ago; `None`: not known yet.
+    """
+
+    position: int
+    end: int | None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets are left to read; `None`: not known yet."""
+        return None if self.end is None else max(0, self.end - self.position)
+
+
 @dataclass(slots=True)
 class SourceFigures:
     """What comes in.
@@ -106,6 +123,7 @@ class SourceFigures:
         backlog: of the frames of this run, those not processed yet.
         connections: open now.
         refused_connections, dropped_frames: in all.
+        places: of a Kafka source, by partition.
         latency: from the arrival of a read to the delivery of the last output that it made.
     """
 
@@ -115,7 +133,13 @@ class SourceFigures:
     connections: int = 0
     refused_connections: int = 0
     dropped_frames: int = 0
+    places: Mapping[int, TopicPlace] = field(default_factory=dict)
     latency: Latency = field(default_factory=Latency)
+
+    @property
+    def lag(self) -> int:
+        """How many offsets of a topic are left to read, as far as that is known."""
+        return sum([place.lag or 0 for place in self.places.values()])
 
 
 @dataclass(slots=True)
@@ -128,6 +152,8 @@ class SinkFigures:
         full: it takes no more for now, so sources are held back; see `Registry.holds_back`.
         connected: there is a connection, or none is needed.
         connects: connections made.
+        committed: of a Kafka sink with transactions: all that records before this number made is
+            committed; `None`: it has none.
         oldest: when the read arrived whose outputs have waited longest, by `Registry.monotonic`;
             on Spark: when the sink was given them, with all others of their micro-batch.
         latency: from the arrival of a read to the delivery of its outputs here.
@@ -139,6 +165,7 @@ class SinkFigures:
     full: bool = False
     connected: bool = False
     connects: int = 0
+    committed: int | None = None
     oldest: float | None = None
     latency: Latency = field(default_factory=Latency)
 

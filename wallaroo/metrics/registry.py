@@ -288,8 +288,10 @@ class Registry:
         line["waiting outputs"] = sum([sink.waiting for sink in self.sinks.values()])
         line["busy"] = grown(("busy",))
         whole = Histogram()
-        for name in self.sources:
+        for name, source in self.sources.items():
             line[f"in {name}"] = grown(("frames", name))
+            if source.places:
+                line[f"lag {name}"] = source.lag
             whole.merge(latencies[name])
         for id_ in self.sinks:
             line[f"out {id_[0]}/{id_[1]}"] = grown(("written", id_))

@@ -158,6 +158,8 @@ def _source(registry: Registry, name: str) -> dict[str, Any]:
         "connections": source.connections,
         "refused_connections": source.refused_connections,
         "dropped_frames": source.dropped_frames,
+        "position": {number: place.position for number, place in source.places.items()},
+        "lag": {number: place.lag for number, place in source.places.items()},
         "latency": _latency(source.latency),
     }
 
@@ -175,6 +177,7 @@ def _sink(registry: Registry, node: Sink) -> dict[str, Any]:
         "full": registry.holds_back(sink),
         "connected": sink.connected,
         "reconnects": max(0, sink.connects - 1),
+        "committed": sink.committed,
         "latency": _latency(sink.latency),
     }
 

@@ -11,6 +11,7 @@ _SILENT = 5.0  # seconds without a sign of the engine's thread from which that i
 _BUSY = 0.8  # share of the time from which the thread that runs user code is the bottleneck
 _FAILING = 0.01  # share of messages that are dead letters from which that is said first
 _WAITING = 1000  # outputs, or records, that wait before that is said
+_LAG = 5.0  # seconds of reading that are left of a topic from which that is said
 _STUCK = 5.0  # seconds without a delivery while outputs wait before that is said
 _STANDS = 30.0  # seconds that a watermark may stand still before that is said
 _IDLE = 5.0  # seconds for which messages wait and none is processed before that is said
@@ -65,7 +66,7 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
             f"Nothing moves: {_inside(registry)} has not returned for {silent:.0f} s.",
             None,
         )
-    looks = (_at_a_sink, _at_a_step, _stands, _at_the_engine, _dead, _behind, _calm)
+    looks = (_at_a_sink, _at_a_step, _stands, _at_the_engine, _dead, _behind, _lags, _calm)
     found = [one for look in looks if (one := look(figures)) is not None]
     return next((one for one in found if one[0] == "bad"), found[0])
 
@@ -172,6 +173,18 @@ def _behind(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
                 "not moved their watermark. Is it silent? See idle_after"
             )
             return "warning", text, step["node"]
+    return None
+
+
+def _lags(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+    """Say that a Kafka source has much of its topic before it."""
+    for source in figures["sources"]:
+        lag, rate = sum([one or 0 for one in source["lag"].values()]), source["frame_rate"]
+        if lag > max(_WAITING, _LAG * rate):
+            text = f"Source {_name(source)} is {lag:,} records behind the end of its topic"
+            if rate:
+                text += f"; at {rate:,.0f} a second it reads them in {duration(round(lag / rate))}"
+            return "warning", f"{text}.", source["node"]
     return None
 
 

@@ -11,6 +11,7 @@ from wallaroo.text import escaped
 _WIDEST = 100  # characters of a cell
 _KEYS = 5  # busiest keys of a state partition
 _LETTERS = 5  # dead letters
+_PLACES = 8  # partitions of a topic, those with the greatest lag
 _MARKS = {"good": "ok", "warning": "!", "bad": "!!"}
 
 
@@ -56,6 +57,13 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
             for one in figures["sources"]
         ],
     )
+    lines += _table(
+        ("topic of", "partition", "position", "lag"),
+        [
+            (name, str(partition), f"{position:,}", "-" if lag is None else f"{lag:,}")
+            for name, partition, position, lag in _places(figures["sources"])
+        ],
+    )
     about = "≈ " if figures["sampling"]["estimate"] else ""
     lines += _table(
         ("step", "in", "out", "rate", "load", "mean", "p50", "p99", "dead"),
@@ -73,7 +81,10 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
         ],
     )
     lines += _table(
-        ("sink", "delivered", "rate", "waiting", "oldest", "connection", "p50", "p99", "dead"),
+        (
+            *("sink", "delivered", "rate", "waiting", "oldest", "connection", "committed"),
+            *("p50", "p99", "dead"),
+        ),
         [
             (
                 one["name"],
@@ -82,6 +93,7 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
                 f"{one['waiting']:,}",
                 _duration(one["waiting_for"]),
                 "full" if one["full"] else "up" if one["connected"] else "away",
+                "-" if one["committed"] is None else f"{one['committed']:,}",
                 *_latency(one, ("p50", "p99")),
                 _dead(one),
             )
@@ -161,6 +173,15 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
             + escaped(letter["error"])[:100]
         )
     return lines
+
+
+def _places(sources: list[dict[str, Any]]) -> list[tuple[str, int, int, int | None]]:
+    """Return name, partition, position and lag, of each source those that are most behind."""
+    found = []
+    for one in sources:
+        lags = sorted(one["lag"].items(), key=lambda item: -(item[1] or 0))
+        found += [(one["name"], at, one["position"][at], lag) for at, lag in lags[:_PLACES]]
+    return found
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -126,6 +126,7 @@ class Server(Receiver, Handle):
                 interval=self._checkpoint.transaction,
                 accept_gaps=self._checkpoint.accept_gaps,
                 accept_repeats=self._checkpoint.accept_repeats,
+                measured=options.metrics is not None,
                 going_on=lambda: self._clock.requested_for() <= options.stop_timeout,
             )
             with options.interruptible():
@@ -176,6 +177,8 @@ class Server(Receiver, Handle):
             durable, metrics = self._durable, options.metrics
             made = None if durable is None else (lambda: durable.made)
             self._feeder.watch = Watch(self._machine, self._edges, made)
+            if metrics is not None:
+                metrics.before_tick(lambda: kafka.copy_figures(metrics))
             if durable is not None and metrics is not None:
                 metrics.before_tick(lambda: durable.copy_figures(metrics))
         self._edges.open(self._start)

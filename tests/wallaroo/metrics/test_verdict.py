@@ -6,7 +6,7 @@ import pytest
 from builder_parts import sink, source
 
 import wallaroo
-from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL
+from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, TopicPlace
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
 from wallaroo.metrics.verdict import duration, not_ready
@@ -238,6 +238,16 @@ def test_a_source_that_holds_windows_back_is_named(registry, said):
     assert (level, kind) == ("warning", "Step")
     assert text.startswith(
         "The windows of Total wait: for 40 s source orders has not moved their watermark."
+    )
+
+
+def test_what_is_left_of_a_topic_is_told_with_the_time_that_it_takes(registry, said):
+    registry.sources["orders"].places = {0: TopicPlace(10, 40_010), 1: TopicPlace(7, None)}
+    level, text, kind = said(1000)
+    assert (level, kind) == ("warning", "Source")
+    assert text == (
+        "Source orders is 40,000 records behind the end of its topic; at 1,000 a second it reads "
+        "them in 40 s."
     )
 
 

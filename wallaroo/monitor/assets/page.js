@@ -3,6 +3,7 @@
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
+const PLACES = 16;  // partitions of a topic that are shown, those with the greatest lag
 const KEPT = 900;  // values of a line, as the server keeps them
 const byId = (id) => document.getElementById(id);
 
@@ -180,14 +181,19 @@ function showTables(figures) {
       whole(one.frames), rate(one.frame_rate), bytes(one.bytes), whole(one.backlog), whole(one.connections),
       whole(one.refused_connections), whole(one.dropped_frames), duration(one.time.p50),
       ...["p50", "p99", "p99.9", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
+  const topics = figures.sources.filter((one) => Object.keys(one.position).length);
+  byId("topics-section").hidden = !topics.length;
+  fill("topics", ["source", "from", "partition", "position", "lag"], topics.flatMap((one) =>
+    Object.entries(one.lag).sort(([, a], [, b]) => b - a).slice(0, PLACES).map(([partition, lag]) =>
+      ({cells: [shown(one.name), shown(one.address), partition, whole(one.position[partition]), whole(lag)]}))));
   fill("steps", ["step", "pipeline", "in", "out", "rate", "load", "mean", "p50", "p99", "max", "dead letters"],
     figures.steps.map((one) => ({id: "node" + one.node, slow: slow(one), cells: [shown(one.label), shown(one.pipeline),
       whole(one.received), whole(one.sent), rate(one.received_rate), share(one.load), duration(one.time.mean),
       duration(one.time.p50), duration(one.time.p99), duration(one.time.max), letters(one.dead_letters)]})));
-  fill("sinks", ["sink", "to", "delivered", "rate", "bytes", "waiting", "oldest", "connection", "reconnects", "latency p50", "p99", "max", "dead letters"],
+  fill("sinks", ["sink", "to", "delivered", "rate", "bytes", "waiting", "oldest", "connection", "reconnects", "committed", "latency p50", "p99", "max", "dead letters"],
     figures.sinks.map((one) => ({id: "node" + one.node, slow: slow(one), cells: [shown(one.name), shown(one.address),
       whole(one.written), rate(one.write_rate), bytes(one.bytes), whole(one.waiting), duration(one.waiting_for),
-      one.connected ? (one.full ? "full" : "up") : "away", whole(one.reconnects),
+      one.connected ? (one.full ? "full" : "up") : "away", whole(one.reconnects), whole(one.committed),
       ...["p50", "p99", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
   const windows = figures.steps.filter((one) => one.windows);
   byId("windows-section").hidden = !windows.length;
@@ -273,7 +279,7 @@ const COLOURS = ["--a", "--c", "--b", "--d", "--e"];
 const PLOTS = [
   {title: "Messages a second", pick: (name) => /^(in|out) /.test(name), show: rate},
   {title: "Latency, arrival to delivery", pick: (name) => name.startsWith("latency"), log: true, show: (ms) => duration(ms == null ? null : ms / 1000)},
-  {title: "Waiting", pick: (name) => name === "backlog" || name === "waiting outputs", show: number},
+  {title: "Waiting", pick: (name) => /^(backlog|waiting outputs|lag .*)$/.test(name), show: number},
   {title: "Dead letters a second", pick: (name) => name === "dead letters", grown: true, show: rate},
 ];
 let lines = {times: [], values: {}};

@@ -7,8 +7,10 @@ only when a run begins.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.errors import ExtraMissingError, WallarooError
@@ -140,16 +142,15 @@ class Cluster:
             BrokerError: the brokers do not answer, or have no such topic.
         """
         kafka = self._kafka
-        admin = self._admin()
         try:
             asked = kafka.TopicCollection([name])
-            topic = admin.describe_topics(asked, request_timeout=_ANSWER)[name].result()
+            topic = self._admin.describe_topics(asked, request_timeout=_ANSWER)[name].result()
         except kafka.KafkaException as error:
             raise self.error(error.args[0], f"topic {escaped(name)}") from error
         return Topic(name, str(topic.topic_id), tuple(sorted(part.id for part in topic.partitions)))
 
     def offsets(
-        self, topic: str, partitions: Iterable[int], at: str | int, *, committed_only: bool = True
+        self, topic: str, partitions: Collection[int], at: str | int, *, committed_only: bool = True
     ) -> dict[int, int]:
         """Return an offset of each partition.
 
@@ -163,25 +164,33 @@ class Cluster:
         Raises:
             BrokerError: the brokers do not answer.
         """
-        kafka, spec = self._kafka, self._kafka.admin.OffsetSpec
-        wanted = {"earliest": spec.earliest, "latest": spec.latest}
-        made = wanted[at]() if isinstance(at, str) else spec.for_timestamp(-(-at // 1_000_000))
-        level = kafka.IsolationLevel
-        admin = self._admin()
-        partitions = list(partitions)
-        asked = admin.list_offsets(
-            {kafka.TopicPartition(topic, partition): made for partition in partitions},
-            isolation_level=level.READ_COMMITTED if committed_only else level.READ_UNCOMMITTED,
-            request_timeout=_ANSWER,
-        )
+        asked = self.asked_offsets(topic, partitions, at, committed_only=committed_only)
         try:
-            found = {place.partition: answer.result().offset for place, answer in asked.items()}
-        except kafka.KafkaException as error:
+            found = {partition: answer.result().offset for partition, answer in asked.items()}
+        except self._kafka.KafkaException as error:
             raise self.error(error.args[0], f"topic {escaped(topic)}") from error
         behind = [partition for partition, offset in found.items() if offset < 0]
         if behind:
             found |= self.offsets(topic, behind, "latest", committed_only=committed_only)
         return found
+
+    def asked_offsets(
+        self, topic: str, partitions: Collection[int], at: str | int, *, committed_only: bool
+    ) -> dict[int, Future[Any]]:
+        """Ask for an offset of each partition, as `offsets` does, and return the answers to come.
+
+        Each has an `offset`, below 0 if there is none, or the client's error.
+        """
+        kafka, spec = self._kafka, self._kafka.admin.OffsetSpec
+        wanted = {"earliest": spec.earliest, "latest": spec.latest}
+        made = wanted[at]() if isinstance(at, str) else spec.for_timestamp(-(-at // 1_000_000))
+        level = kafka.IsolationLevel
+        asked = self._admin.list_offsets(
+            {kafka.TopicPartition(topic, partition): made for partition in partitions},
+            isolation_level=level.READ_COMMITTED if committed_only else level.READ_UNCOMMITTED,
+            request_timeout=_ANSWER,
+        )
+        return {place.partition: answer for place, answer in asked.items()}
 
     def error(self, error: KafkaError, where: str) -> BrokerError:
         """Return the client's error in plain words.
@@ -198,6 +207,7 @@ class Cluster:
         made = BrokersAwayError if code in away or error.retriable() else BrokerError
         return made(f"{self.name}: {where} at {self.brokers}: {described(error)}")
 
+    @cached_property
     def _admin(self) -> Any:
         return self._made("AdminClient", {})
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.kafka_records import KafkaRun
+from wallaroo.metrics.registry import Registry
 from wallaroo.records import Assigned
 from wallaroo.text import escaped
 from wallaroo.topology import Application, SinkId
@@ -66,6 +67,7 @@ class KafkaEdges:
         interval: seconds that a transaction stays open.
         accept_gaps: go on where brokers have deleted what was not read yet (kafka-5).
         accept_repeats: go on where brokers have forgotten a sink's position (kafka-16).
+        measured: let the sources find out how far behind they are.
         going_on: whether to wait further for what a log names; it is asked often.
 
     Attributes:
@@ -90,6 +92,7 @@ class KafkaEdges:
         interval: float,
         accept_gaps: bool,
         accept_repeats: bool,
+        measured: bool,
         going_on: Callable[[], bool],
     ) -> None:
         self.sources: dict[str, KafkaSource] = {}
@@ -112,7 +115,9 @@ class KafkaEdges:
                 cluster = Cluster(
                     brokers_of(config), config.kafka.read(), f"source {escaped(name)}"
                 )
-                self.sources[name] = KafkaSource(cluster, _reading(name, config), receiver, post)
+                self.sources[name] = KafkaSource(
+                    cluster, _reading(name, config), receiver, post, measured=measured
+                )
 
     def prepare(self, on_room: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Compare what the brokers hold with the checkpoint, and shut out earlier runs; it blocks.
@@ -171,6 +176,13 @@ class KafkaEdges:
             else:
                 source.close()
         return records
+
+    def copy_figures(self, metrics: Registry) -> None:
+        """Copy what only Kafka's sources and sinks have; in any thread."""
+        for name, source in self.sources.items():
+            source.copy_figures(metrics.sources[name])
+        for id_, sink in self.sinks.items():
+            metrics.sinks[id_].committed = sink.committed
 
     def close(self) -> None:
         """Close what reads again; sources and sinks are closed by those who run them."""

@@ -60,6 +60,7 @@ class RunReader:
         self._paused: set[int] = set()
         self._reached: dict[int, int] = {}  # the offset up to which there is nothing more to read
         self.positions: dict[int, int] = {}
+        self.bytes_in = 0  # of the values that were read
 
     def add(self, positions: Mapping[int, int]) -> None:
         """Read these partitions too, each from an offset on."""
@@ -134,9 +135,17 @@ class RunReader:
                     return
                 yield run
 
+    @property
+    def standing(self) -> dict[int, int]:
+        """The next offset of each partition that may hold something."""
+        return {
+            partition: at if self._waiting[partition] else max(at, self._reached[partition])
+            for partition, at in self.positions.items()
+        }
+
     def commit(self) -> None:
         """Commit the positions in the group, for tools that show lag; nothing waits for it."""
-        places = [self._kafka.TopicPartition(self._topic, *at) for at in self.positions.items()]
+        places = [self._kafka.TopicPartition(self._topic, *at) for at in self.standing.items()]
         with contextlib.suppress(self._kafka.KafkaException):
             self._consumer.commit(offsets=places, asynchronous=True)
 
@@ -151,7 +160,9 @@ class RunReader:
         for partition, of_it in groupby(messages, kafka.Message.partition):
             records = [one for one in of_it if one.error() is None]
             self._waiting[partition] += records
-            self._size[partition] += sum(map(len, records)) + _COST * len(records)
+            size = sum(map(len, records))
+            self.bytes_in += size
+            self._size[partition] += size + _COST * len(records)
         for message in messages:
             error = message.error()
             if error is None:

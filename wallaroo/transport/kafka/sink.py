@@ -74,8 +74,8 @@ class KafkaSink(OutputSink):
         failed: called with an error's text if outputs cannot be delivered any more.
 
     Attributes:
-        position: with transactions, the number that the brokers have as committed; outputs before
-            it are not sent again.
+        position: with transactions, the number that the brokers have as committed: the outputs of
+            all records before it are there, and are not sent again.
     """
 
     def __init__(
@@ -136,6 +136,11 @@ class KafkaSink(OutputSink):
             self.position = committed.number
         elif delivered and not self._transactions.accept_repeats:
             raise forgotten(self._name, self._brokers, group, f"{delivered} outputs")
+
+    @property
+    def committed(self) -> int | None:
+        """The committed position; `None`: there are no transactions."""
+        return None if self._transactions is None else self.position
 
     @property
     @override
@@ -239,8 +244,9 @@ class KafkaSink(OutputSink):
                 more = self._next(min(left, _WAIT))
                 self._producer.send(more)
                 outputs += more
-            if self._producer.commit(outputs, Position(outputs[-1].number + 1)):
-                self._post(self._delivered, len(outputs))
+            position = outputs[-1].number + 1
+            if self._producer.commit(outputs, Position(position)):
+                self._post(self._committed, len(outputs), position)
 
     def _next(self, seconds: float) -> Sequence[Produced]:
         """Return outputs that wait, or none after that time.
@@ -253,6 +259,10 @@ class KafkaSink(OutputSink):
             return ()
 
     # -- in the loop's thread --------------------------------------------------------------------
+
+    def _committed(self, count: int, position: int) -> None:
+        self.position = position
+        self._delivered(count)
 
     def _delivered(self, count: int) -> None:
         self.written += count

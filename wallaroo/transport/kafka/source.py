@@ -11,11 +11,15 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import KafkaRun
+from wallaroo.metrics.figures import SourceFigures
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, End
 from wallaroo.text import escaped
@@ -27,6 +31,7 @@ from wallaroo.transport.kafka.cluster import (
     Topic,
     client,
 )
+from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.reader import RunReader
 from wallaroo.transport.threads import Post
 
@@ -183,6 +188,7 @@ class KafkaSource(Source):
         reading: what is read.
         receiver: the engine's part.
         post: calls a function in the loop's thread.
+        measured: find out how far behind the ends of its partitions it is.
     """
 
     def __init__(
@@ -191,6 +197,8 @@ class KafkaSource(Source):
         reading: Reading,
         receiver: Receiver,
         post: Post,
+        *,
+        measured: bool = False,
     ) -> None:
         self._cluster = cluster
         self._reading = reading
@@ -199,7 +207,10 @@ class KafkaSource(Source):
         self._ended: set[int] = set()
         self._receiver = receiver
         self._post = post
+        self._measured = measured
         self._count = 0
+        self._bytes = 0
+        self._lag: Lag | None = None
         self._closed = threading.Event()
         self._may_read = threading.Event()
         self._may_read.set()
@@ -235,6 +246,12 @@ class KafkaSource(Source):
     @override
     def close(self) -> None:
         self._closed.set()
+
+    def copy_figures(self, figures: SourceFigures) -> None:
+        """Copy what the edges do not count; in any thread."""
+        figures.bytes = self._bytes
+        if self._lag is not None:
+            figures.places = self._lag.places
 
     # -- before the run --------------------------------------------------------------------------
 
@@ -289,15 +306,14 @@ class KafkaSource(Source):
     # -- in the thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._may_read.wait(_LOOK):
-            if self._closed.is_set():
-                return
-        position = self._position
-        if position is None:
+        if not self._waited(self._may_read.wait) or self._position is None:
             return
+        position = self._position
         try:
             with contextlib.closing(self.reader(lambda: not self._closed.is_set())) as reader:
                 reader.add(position.offsets)
+                if self._measured:
+                    self._lag = Lag(self._ask_ends, position.ends)
                 self._read(reader, position)
         except WallarooError as error:
             if not self._closed.is_set():
@@ -313,11 +329,9 @@ class KafkaSource(Source):
             self._read_to(reader, position.ends, position.at)
             return
         looked = committed = time.monotonic()
-        while not self._closed.is_set():
-            if not self._may_read.wait(_LOOK):
-                continue
+        while self._waited(self._may_read.wait, reader):
             for run in reader.some():
-                if not self._hand_over(run, None):
+                if not self._hand_over(run, None, reader):
                     return
             if self._reading.group is not None and time.monotonic() - committed > _COMMIT:
                 reader.commit()
@@ -358,22 +372,40 @@ class KafkaSource(Source):
         for partition in sorted(ends):
             end(partition)
         for run in reader.bounded(ends):
-            if not self._hand_over(run, at):
+            if not self._hand_over(run, at, reader):
                 return
             end(run.partition)
         if not self._closed.is_set():
             self._post(self._receiver.receive_records, [End(self._reading.source, at)])
 
-    def _hand_over(self, run: KafkaRun, at: int | None) -> bool:
+    def _hand_over(self, run: KafkaRun, at: int | None, reader: RunReader) -> bool:
         """Hand a run to the engine, once it has room; return whether it took it."""
-        while not self._room.acquire(timeout=_LOOK):
-            if self._closed.is_set():
-                return False
-        while not self._may_read.wait(_LOOK):
-            if self._closed.is_set():
-                return False
-        self._post(self._deliver, run, at)
-        return True
+        has_room = partial(self._room.acquire, True)
+        taken = self._waited(has_room, reader) and self._waited(self._may_read.wait, reader)
+        if taken:
+            self._post(self._deliver, run, at)
+        return taken
+
+    def _waited(self, wait: Callable[[float], bool], reader: RunReader | None = None) -> bool:
+        """Return whether what was waited for came before the source was closed.
+
+        Args:
+            wait: waits for so many seconds, and returns whether it has come.
+            reader: who reads; `None`: nobody yet.
+        """
+        while not self._closed.is_set():
+            if reader is not None and self._lag is not None:
+                self._lag.look(reader.standing)
+                self._bytes = reader.bytes_in
+            if wait(_LOOK):
+                return True
+        return False
+
+    def _ask_ends(self, partitions: Collection[int]) -> Mapping[int, Future[Any]]:
+        reading = self._reading
+        return self._cluster.asked_offsets(
+            reading.topic, partitions, "latest", committed_only=reading.committed_only
+        )
 
     # -- in the loop's thread --------------------------------------------------------------------
 

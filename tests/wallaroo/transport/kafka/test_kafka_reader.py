@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
+from wallaroo.metrics.figures import TopicPlace
 from wallaroo.records import Assigned
 from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
+from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.reader import RunReader
 from wallaroo.transport.kafka.source import KafkaSource, Position, Reading, begin
 
@@ -200,3 +202,26 @@ def test_kafka_10_a_read_that_becomes_bounded_has_its_ends_logged(kafka):
     (record,) = source.go_on_behind(before, (), 7)
     assert record == Assigned("p", ((0, 3, 5),), 7, before.topic)
     assert source._position == before.with_assigned(record)
+
+
+def test_figures_say_how_far_a_source_is_behind(kafka, reader):
+    topic = kafka.topic(2)
+    kafka.send(topic, *numbered(5), **TRANSACTION)
+    cluster = Cluster(kafka.address, {}, "p")
+    lag = Lag(lambda some: cluster.asked_offsets(topic, some, "latest", committed_only=True))
+    lag.look({0: 2, 1: 0})
+    assert [place.lag for place in lag.places.values()] == [None, None]
+    while None in [place.lag for place in lag.places.values()]:
+        lag.look({0: 2, 1: 0})
+    assert lag.places == {0: TopicPlace(2, 6), 1: TopicPlace(0, 0)}
+    assert lag.places[0].lag == 4
+    reading = reader(topic, {0: 0, 1: 0})
+    while reading.standing[0] < 6:  # the mark of the transaction is nothing to read
+        reading.some()
+    assert reading.bytes_in == 5
+
+
+def test_the_ends_of_a_bounded_read_are_not_asked_for():
+    lag = Lag(lambda _: pytest.fail("they are known"), {0: 7})
+    lag.look({0: 3})
+    assert lag.places[0].lag == 4
