@@ -201,6 +201,8 @@ class Summary:
         refused_connections: connections refused per source (`ServeOptions.max_connections`).
         late: late messages by (step, ``dropped`` or ``partly``) (window-6).
         open_windows: windows that were open at the end and are lost with it (time-5).
+        silent: partitions for which windows wait, and from which nothing comes, per source
+            (kafka-9).
         tombstones: records of Kafka without a value, filtered, per source (kafka-7).
         unprocessed: records that were received and not processed, because the run ended early.
     """
@@ -220,6 +222,7 @@ class Summary:
     deleted_dead_letters: int = 0
     unprocessed: int = 0
     tombstones: Mapping[str, int] = field(default_factory=dict)
+    silent: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 from typing import IO, Any
 
 from wallaroo.engine import Progress, Summary
+from wallaroo.metrics.silence import named
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 
@@ -101,6 +102,11 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
         lines.append(
             f"  {summary.open_windows:,} windows were open at the end, and what is in them is lost"
         )
+    for source, partitions in summary.silent.items():
+        lines.append(
+            f"  windows wait for {named(source, partitions)}, from which nothing comes; with "
+            "idle_after= of the source they do not"
+        )
     for finding in summary.findings:
         where = f"{finding.pipeline}, {finding.step}"
         lines.append(f"  finding: {finding.kind.value}: {where}: {finding.text}")
@@ -135,6 +141,7 @@ def as_values(application: Application, summary: Summary) -> dict[str, Any]:
         ],
         "open_windows": summary.open_windows,
         "tombstones": dict(summary.tombstones),
+        "silent_partitions": {source: list(some) for source, some in summary.silent.items()},
         "unprocessed": summary.unprocessed,
         "findings": [finding.to_json() for finding in summary.findings],
         "exit_code": summary.exit_code,

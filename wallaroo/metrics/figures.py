@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -124,6 +124,7 @@ class SourceFigures:
         connections: open now.
         refused_connections, dropped_frames: in all.
         places: of a Kafka source, by partition.
+        silent: its partitions for which windows wait, and from which nothing comes (kafka-9).
         latency: from the arrival of a read to the delivery of the last output that it made.
     """
 
@@ -134,6 +135,7 @@ class SourceFigures:
     refused_connections: int = 0
     dropped_frames: int = 0
     places: Mapping[int, TopicPlace] = field(default_factory=dict)
+    silent: Sequence[int] = ()
     latency: Latency = field(default_factory=Latency)
 
     @property
@@ -220,7 +222,7 @@ class WindowFigures:
 
     def note_times(self, now: int, watermark: float) -> None:
         """Note the time of the last record's arrival, and the watermark; in nanoseconds."""
-        if watermark != self.watermark or self.moved is None:
+        if watermark != self.watermark or not self.moved:  # 0: no record has arrived yet
             self.watermark, self.moved = watermark, now
         self.stands = (now - self.moved) / 1e9
         self.lag = (now - watermark) / 1e9 if math.isfinite(watermark) else None

@@ -159,6 +159,7 @@ def _source(registry: Registry, name: str) -> dict[str, Any]:
         "refused_connections": source.refused_connections,
         "dropped_frames": source.dropped_frames,
         "position": {number: place.position for number, place in source.places.items()},
+        "silent": list(source.silent),
         "lag": {number: place.lag for number, place in source.places.items()},
         "latency": _latency(source.latency),
     }

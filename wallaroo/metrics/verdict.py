@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.silence import named
 from wallaroo.text import escaped
 
 _SILENT = 5.0  # seconds without a sign of the engine's thread from which that is said
@@ -167,10 +168,13 @@ def _behind(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     for step in figures["steps"]:
         windows = step.get("windows")
         if windows and windows["open"] and windows["watermark_stands"] > _STANDS:
+            source = windows["held_by"]
+            silent = {one["name"]: one["silent"] for one in figures["sources"]}.get(source)
+            held_by = named(source, silent) if silent else f"source {escaped(source)}"
             text = (
-                f"The windows of {_name(step)} wait: for "
-                f"{duration(windows['watermark_stands'])} source {escaped(windows['held_by'])} has "
-                "not moved their watermark. Is it silent? See idle_after"
+                f"The windows of {_name(step)} wait for {held_by}: their watermark has not moved "
+                f"for {duration(windows['watermark_stands'])}. Is nothing sent there? See "
+                "idle_after"
             )
             return "warning", text, step["node"]
     return None

@@ -209,6 +209,7 @@ class Edges:
         open_windows: int = 0,
         unprocessed: int = 0,
         tombstones: Mapping[str, int] | None = None,
+        silent: Mapping[str, Sequence[int]] | None = None,
     ) -> Summary:
         """Return what was done in all, with why it ended early, if it did."""
         undelivered = {id_: sink.pending for id_, sink in self.sinks.items()}
@@ -228,6 +229,7 @@ class Edges:
             deleted_dead_letters=self.dead_letters.deleted,
             unprocessed=unprocessed,
             tombstones=dict(tombstones or {}),
+            silent=dict(silent or {}),
         )
 
     def _report(self) -> None:

@@ -42,6 +42,7 @@ from wallaroo_reference.machine import Machine
 from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving.durable import Durable
 from wallaroo_reference.serving.feeder import Feeder, Intake
+from wallaroo_reference.serving.silence import Silence
 from wallaroo_reference.serving.watch import Watch
 
 _LOOK = 0.05  # seconds between looks whether user code has returned in the end
@@ -172,6 +173,7 @@ class Server(Receiver, Handle):
                 timed=self._timed,
                 topics=kafka.topics,
             )
+        self._silence = Silence(application, self._machine, options.metrics)
         self._arrival = clock if on_disk is not None or self._timed else (lambda: 0)
         if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
             durable, metrics = self._durable, options.metrics
@@ -245,6 +247,7 @@ class Server(Receiver, Handle):
     def _start(self) -> None:
         if self._feeder.watch is not None:
             self._feeder.watch.start()
+        self._silence.start()
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._run())
         if self._durable is not None:
@@ -286,6 +289,7 @@ class Server(Receiver, Handle):
     def _end(self) -> None:
         if self._feeder.watch is not None:
             self._feeder.watch.close()
+        self._silence.close()
         self._feeder.abandon()
         if self._durable is not None:
             self._durable.close()
@@ -373,6 +377,7 @@ class Server(Receiver, Handle):
             open_windows=0 if self._is_stuck() or self._lasts else self._machine.open_windows,
             unprocessed=self._unprocessed,
             tombstones=self._tombstones,
+            silent=self._silence.partitions,
         )
 
     @property

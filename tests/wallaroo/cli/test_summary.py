@@ -43,3 +43,9 @@ def test_time_5_open_windows_are_told():
         open_windows=3000
     )
     assert not [line for line in told() if "open at the end" in line]
+
+
+def test_kafka_9_partitions_for_which_windows_wait_are_told():
+    (line,) = [line for line in told(silent={"p": [1, 4]}) if "wait" in line]
+    assert line.startswith("  windows wait for partitions 1 and 4 of source p, from which nothing")
+    assert "idle_after=" in line

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from builder_parts import sink, source
 
@@ -237,8 +239,17 @@ def test_a_source_that_holds_windows_back_is_named(registry, said):
     level, text, kind = said()
     assert (level, kind) == ("warning", "Step")
     assert text.startswith(
-        "The windows of Total wait: for 40 s source orders has not moved their watermark."
+        "The windows of Total wait for source orders: their watermark has not moved for 40 s."
     )
+    registry.sources["orders"].silent = (1, 2)
+    assert "wait for partitions 1 and 2 of source orders: their watermark" in said()[1]
+
+
+def test_a_watermark_stands_from_the_first_record_on(registry):
+    windows = registry.windows[2]
+    windows.note_times(0, -math.inf)
+    windows.note_times(1_700_000_000_000_000_000, -math.inf)
+    assert windows.stands == 0
 
 
 def test_what_is_left_of_a_topic_is_told_with_the_time_that_it_takes(registry, said):

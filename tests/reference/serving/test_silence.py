@@ -1,0 +1,106 @@
+"""Windows that wait for a partition from which nothing comes (kafka-9): who says so, and when."""
+
+from __future__ import annotations
+
+import pytest
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.serving.silence import Silence
+
+import wallaroo
+from wallaroo import KafkaRecord
+from wallaroo.metrics.registry import Registry
+from wallaroo.metrics.silence import named
+from wallaroo.records import Assigned, End
+
+SECOND = 10**9
+BROKERS = "127.0.0.1:9092"
+
+
+class Values:
+    def decode(self, value):
+        return value
+
+
+class Count:
+    def initial_accumulator(self):
+        return 0
+
+    def update(self, message, count):
+        return count + 1
+
+    def output(self, key, count):
+        return count
+
+
+@wallaroo.encoder
+def itself(message):
+    return message
+
+
+def windowed(**options):
+    source = wallaroo.KafkaSourceConfig(
+        "in", BROKERS, Values, event_time=wallaroo.kafka_timestamp, **options
+    )
+    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Count)
+    sink = wallaroo.KafkaSinkConfig("out", BROKERS, itself)
+    pipeline = wallaroo.source("s", source).to(step).to_sink(sink)
+    return wallaroo.build_application("windowed", pipeline)
+
+
+class Run:
+    def __init__(self, machine, **options):
+        application = windowed(**options)
+        self.machine = machine(application)
+        self.registry = Registry(application, "reference")
+        self.silence = Silence(application, self.machine, self.registry)
+        self.machine.take(Assigned("s", ((0, 0, None), (1, 0, None), (2, 0, None))))
+
+    def send(self, partition, seconds):
+        record = KafkaRecord(b"", timestamp=seconds * SECOND, partition=partition)
+        self.machine.feed("s", [record], seconds * SECOND, partition)
+
+    def look(self):
+        self.silence.look()
+        return self.silence.partitions
+
+
+@pytest.fixture(params=[Compiled, Interpreter])
+def run(request):
+    return lambda **options: Run(request.param, **options)
+
+
+def test_silent_partitions_are_named_once_with_what_to_do(run, caplog):
+    made = run()
+    for second in range(40):
+        made.send(0, second)
+        if second < 5:
+            made.send(1, second)
+        if second == 20:
+            assert made.look() == {}
+    assert made.look() == {"s": [1, 2]}
+    assert made.registry.sources["s"].silent == (1, 2)
+    made.look()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("windows wait for partitions 1 and 2 of source s: nothing came")
+    assert "idle_after=" in said
+    made.send(2, 41)
+    made.send(1, 41)
+    assert made.look() == {}
+    assert made.registry.sources["s"].silent == ()
+
+
+def test_what_holds_nothing_back_is_not_named(run):
+    idle = run(idle_after=wallaroo.minutes(1))
+    ended = run()
+    for made in (idle, ended):
+        for second in range(40):
+            made.send(0, second)
+    ended.machine.take(End("s", partition=1))
+    ended.send(2, 40)
+    assert (idle.look(), ended.look()) == ({}, {})
+
+
+def test_few_partitions_are_named():
+    assert named("s", {3}) == "partition 3 of source s"
+    assert named("s", range(9)) == "partitions 0, 1, 2, 3, 4 and 4 more of source s"
