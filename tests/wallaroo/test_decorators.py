@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
-import os
 import pickle
-import subprocess
 import sys
 from typing import Any
 
@@ -136,34 +134,6 @@ def test_decorated_functions_are_their_own_copies_also_inside_a_class(module):
     nested = module.Outer.nested
     assert pickle.loads(pickle.dumps(nested)) is copy.copy(nested) is nested
     assert copy.deepcopy([module.compute])[0] is module.compute
-
-
-def test_decorated_functions_pickle_into_a_fresh_process(module):
-    application = (
-        wallaroo.ApplicationBuilder("app")
-        .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, module.decode))
-        .to(module.compute_multi)
-        .to_state_partition(module.compute_state, list, "s", module.partition)
-        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, module.encode))
-        .build()
-    )
-    code = """
-import pickle, sys
-application = pickle.load(sys.stdin.buffer)
-from wallaroo import testing
-print(testing.run(application, {"p": [b"a"]}).output, [s.name for s in application.steps])
-"""
-    path = os.pathsep.join(sys.path)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=pickle.dumps(application),
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.decode().strip() == ("[b'a!'] ['a multi', 'a state']")
-    assert done.stderr == b""
 
 
 def one(message):

@@ -108,30 +108,9 @@ def test_frame_1_what_senders_write():
     assert frames(iter([b"a", b""])) == b"\0\0\0\x01a\0\0\0\0"
 
 
-PAYLOADS = [b"one", b"", b"three", bytes(300), b"", b"x"]
-STREAM = frames(PAYLOADS)
-
-
 @pytest.fixture(params=[uint32_length, Length(4, "big")], ids=["struct", "function"])
 def payload_length(request):
     return request.param
-
-
-def test_frame_1_cut_in_two_at_every_byte(payload_length):
-    for cut in range(len(STREAM) + 1):
-        parser = FrameParser(4, payload_length)
-        assert parser.feed(STREAM[:cut]) + parser.feed(STREAM[cut:]) == PAYLOADS
-        assert parser.pending == 0
-
-
-def test_frame_2_a_payload_of_length_0_is_a_frame(payload_length):
-    assert FrameParser(4, payload_length).feed(bytes(12)) == [b"", b"", b""]
-
-
-def test_frame_3_max_size_itself_is_taken(payload_length):
-    parser = FrameParser(4, payload_length, max_size=3)
-    assert parser.feed(frames([b"abc"])) == [b"abc"]
-    assert parser.error is None
 
 
 def test_frame_3_a_claim_over_max_size_ends_the_stream_and_keeps_what_was_before(payload_length):

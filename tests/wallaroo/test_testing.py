@@ -126,12 +126,6 @@ def test_testing_no_sink_has_no_only_output(app):
         _ = testing.run(app(sinks=0), {"p": [b"a"]}).output
 
 
-def test_testing_each_run_starts_anew(app, engine):
-    application = app(("to_stateful", count, Counts, "counts"))
-    for _ in range(2):
-        assert testing.run(application, {"p": [b"a"]}, **engine).output == [b"('a', 1);"]
-
-
 def test_testing_reports_findings_at_every_call(app):
     result = testing.run(app(("to_stateful", forgets, Counts, "counts")), {"p": [b"a"]})
     assert [finding.step for finding in result.findings] == ["forgets to say so"]
@@ -185,22 +179,6 @@ def test_dead_3_ctrl_c_while_user_code_runs_reaches_the_caller(app, engine):
 def test_testing_an_unknown_engine(app):
     with pytest.raises(EngineNotFoundError):
         testing.run(app(), {}, engine="nonsense")
-
-
-@pytest.mark.parametrize("batches", [[], [1], [1, 1], [2, 0, 1], [100]])
-def test_order_2_at_any_cut_into_batches(app, engine, batches):
-    application = app(("to_stateful", count, Counts, "counts"))
-    whole = testing.run(application, {"p": [b"a"] * 5}, **engine)
-    divided = testing.run(application, {"p": [b"a"] * 5}, batches=batches, **engine)
-    assert divided.trace == whole.trace
-
-
-@pytest.mark.parametrize("partitions", [1, 2, 1000])
-def test_order_2_at_any_number_of_partitions(app, engine, partitions):
-    application = app(("to_stateful", count, Counts, "counts"))
-    result = testing.run(application, {"p": [b"a"]}, partitions=partitions, **engine)
-    assert result.output == [b"('a', 1);"]
-    assert all(0 <= entity.number < partitions for entity in result.trace.entities)
 
 
 def test_testing_the_fixture_is_there(wallaroo_run, app):

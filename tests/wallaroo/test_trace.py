@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 from hypothesis import given
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from wallaroo.findings import Finding, FindingKind
 from wallaroo.keys import encode_key
-from wallaroo.trace import DeadLetter, Ended, Entity, Reason, Trace, canonical_json, sorted_entities
+from wallaroo.trace import DeadLetter, Ended, Entity, Reason, Trace, sorted_entities
 from wallaroo.user_code.failure import Cause, UserFrame
 
 
@@ -39,52 +38,6 @@ TRACE = Trace(
     ended=Ended("on-error", "p", "count", (3, 1), None),
     findings=(FINDING,),
 )
-
-
-def test_dead_1_the_fields_of_a_line():
-    form = letter().to_json()
-    assert list(form) == [
-        "lineage",
-        "source",
-        "pipeline",
-        "step",
-        "sink",
-        "key",
-        "reason",
-        "error_type",
-        "error",
-        "payload",
-        "where",
-        "causes",
-    ]
-    assert form["lineage"] == [3, 1]
-    assert form["key"] == {"tuple": [{"str": "a"}, {"int": "1"}]}
-    assert form["reason"] == "raised"
-    assert base64.b64decode(form["payload"]) == b"\xff\0"
-    line = canonical_json(form)
-    assert "\n" not in line
-    assert line.isascii()
-
-
-def test_dead_1_what_is_not_there_is_null():
-    form = letter(step=None, key=None, error_type=None).to_json()
-    assert (form["step"], form["sink"], form["key"], form["error_type"]) == (None,) * 4
-    assert letter(key=()).to_json()["key"] == {"tuple": []}
-
-
-def test_dead_1_letters_are_ordered_by_lineage_step_and_sink():
-    letters = [
-        letter(lineage=(0,), position=-1),
-        letter(lineage=(0,), position=1),
-        letter(lineage=(0,), position=2, sink=0),
-        letter(lineage=(0,), position=2, sink=1),
-        letter(lineage=(0, 0), position=0),
-        letter(lineage=(0, 2), position=0),
-        letter(lineage=(0, 10), position=0),
-        letter(lineage=(1,), position=0),
-    ]
-    backwards = letters[::-1]
-    assert sorted(backwards, key=lambda one: one.order) == letters
 
 
 def test_dead_1_engines_agree_on_all_but_the_error():
@@ -123,17 +76,6 @@ def test_trace_canonical_json_is_the_same_for_equal_traces():
         ("p", 0),
         ("p", 1),
         ("q", 0),
-    ]
-
-
-def test_route_4_a_trace_names_each_entitys_partition_number():
-    assert TRACE.to_json()["entities"] == [
-        {
-            "partition": "part",
-            "key": {"bytes": "aw=="},
-            "number": 3,
-            "state": ["int", "0x1"],
-        }
     ]
 
 

@@ -51,15 +51,6 @@ def test_check_prints_the_topology(capsys):
     assert "127.0.0.1:7010 (decoder" in checked
 
 
-def test_check_names_an_engine_that_is_not_there(capsys):
-    assert main(["check", WORD_COUNT, "--engine", "steam"]) == 2
-    assert "no engine is called 'steam'; installed: " in capsys.readouterr().err
-
-
-def test_graph_prints_mermaid(capsys):
-    assert output(capsys, "graph", WORD_COUNT).startswith("flowchart LR\n")
-
-
 def test_graph_draws_into_a_file_or_stdout(tmp_path, capsys):
     path = tmp_path / "words.svg"
     assert output(capsys, "graph", WORD_COUNT, "--svg", str(path)) == ""

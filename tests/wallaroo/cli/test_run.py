@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from running import APP, as_filter, wallaroo
@@ -60,12 +59,6 @@ def test_a_port_in_use_is_one_line_and_exit_1(app_file):
     assert done.stderr.decode().splitlines()[1:] == [
         f"wallaroo: source p cannot listen on {address}: Address already in use"
     ]
-
-
-def test_stdin_and_stdout_make_it_a_filter(app_file):
-    done = wallaroo("run", app_file, "--stdin", "--stdout", data=b"one\ntwo\n\nthree")
-    assert (done.returncode, done.stdout) == (0, b"ONE\nTWO\n\nTHREE\n")
-    assert b"  p: 4 in, 4 out\n" in done.stderr
 
 
 def test_in_a_pipe_whose_reader_goes_away_it_ends_with_exit_1_and_no_traceback(app_file):
@@ -124,16 +117,6 @@ def test_isolated_mode_prints_findings(tmp_path):
     done = wallaroo("run", path, "--isolated", "--stdin", "--stdout", data=b"a\nb\n")
     assert done.stdout == b"a\nb\n"
     assert b"  finding: unflagged-mutation: p, forget: " in done.stderr
-
-
-def test_arguments_the_application_names_and_those_after_two_dashes_go_to_it(app_file):
-    arguments = ["--mine", "x", "--stdin", "--", "--stdout", "--engine", "y"]
-    with socket.create_server(("127.0.0.1", 0)) as sink:
-        out = f"127.0.0.1:{sink.getsockname()[1]}"
-        done = wallaroo("run", app_file, "--out", out, "--in", "127.0.0.1:0", *arguments)
-    expected = ["--out", out, "--in", "127.0.0.1:0", "--mine", "x", "--stdout", "--engine", "y"]
-    assert done.stderr.decode().splitlines()[0] == f"arguments: {expected}"
-    assert done.returncode == 0
 
 
 def test_progress_and_summary_as_json_lines(app_file):
@@ -218,28 +201,3 @@ def test_no_color_means_no_color(run):
     seen = on_a_terminal(run, NO_COLOR="1")
     assert LIVE in uncolored(seen)
     assert "\x1b[31m" not in seen
-
-
-def test_an_engine_that_is_not_there_is_one_line(app_file):
-    done = wallaroo("run", app_file, "--engine", "abacus")
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"wallaroo: no engine is called 'abacus'; installed: ")
-
-
-def test_help_suffices():
-    done = wallaroo("run", "--help")
-    text = done.stdout.decode()
-    assert done.returncode == 0
-    for option in ("--engine", "--isolated", "--dead-letters", "--on-error", "--stdin", "--stdout"):
-        assert option in text
-    assert "examples:" in text
-
-
-def test_the_compiled_engine_serves_too(app_file):
-    done = wallaroo("run", app_file, "--engine", "compiled", "--stdin", "--stdout", data=b"a\n")
-    assert (done.returncode, done.stdout) == (0, b"A\n")
-
-
-def test_an_application_given_by_its_modules_name(app_file):
-    done = wallaroo("run", "app", "--stdin", "--stdout", data=b"a\n", cwd=Path(app_file).parent)
-    assert (done.returncode, done.stdout) == (0, b"A\n")

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from running import APP, wallaroo
+from running import APP
 
 from wallaroo.cli.run import _Stopper
 from wallaroo.engine import ServeOptions, load_engine
@@ -59,50 +59,6 @@ def test_a_second_signal_ends_it_at_once(run):
     assert "app was stopped at once: 1 in, 0 out, 0 outputs not delivered, 0 dead letters" in errors
 
 
-def test_stop_1_code_that_never_returns_is_given_up_after_the_timeout(run):
-    process = run("--stop-timeout", "0.2")
-    with process.connect() as sock:
-        sock.sendall(frames([b"one", b"hang"]))
-        time.sleep(0.2)
-        process.process.terminate()
-        code, errors, _ = process.wait()
-    assert code == 1
-    assert "ended early: user code has not returned since the stop was asked for\n" in errors
-
-
-def test_stop_1_without_its_sink_it_gives_up_and_tells_what_is_undelivered(app_file):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        out = f"127.0.0.1:{nobody.getsockname()[1]}"
-    done = wallaroo(
-        "run", app_file, "--stdin", "--stop-timeout", "0.2", "--out", out, data=b"a\nb\n"
-    )
-    errors = done.stderr.decode()
-    assert done.returncode == 1
-    assert f"sink p/0: cannot connect to {out}: Connection refused; trying again\n" in errors
-    assert "  p: 2 outputs of sink 0 undelivered\n" in errors
-    assert "  ended early: the stop was given up after 0.2 s\n" in errors
-
-
-def test_dead_3_exit_in_user_code_ends_the_run_naming_the_step(run):
-    process = run()
-    with process.connect() as sock:
-        sock.sendall(frames([b"a", b"exit", b"b"]))
-        code, errors, received = process.wait()
-    assert (code, received) == (1, b"A\n")
-    assert "ended early: SystemExit ended the run: pipeline p, step obey, message 1 (dead-3)" in (
-        errors
-    )
-
-
-def test_dead_4_on_error_stop(run):
-    process = run("--on-error", "stop")
-    with process.connect() as sock:
-        sock.sendall(frames([b"a", b"\xff", b"b"]))
-        code, errors, received = process.wait()
-    assert (code, received) == (1, b"A\n")
-    assert "  dead letters: 1\n    1 decode: p\n" in errors
-
-
 @pytest.mark.parametrize("ending", ["kill -9", "given up", "exit in user code"])
 def test_frame_4_an_engine_that_dies_resets_its_connections(run, ending):
     process = run("--stop-timeout", "0.1")
@@ -120,17 +76,6 @@ def test_frame_4_an_engine_that_dies_resets_its_connections(run, ending):
         with pytest.raises(ConnectionResetError):
             sock.recv(1)
         assert process.wait()[0] != 0
-
-
-def test_frame_4_an_engine_that_stops_in_order_resets_nothing(run):
-    process = run()
-    with process.connect() as sock:
-        sock.sendall(frames([b"a", b"b"]))
-        while process.received != b"A\nB\n":
-            time.sleep(0.005)
-        process.process.send_signal(signal.SIGTERM)
-        assert sock.recv(1) == b""
-    assert process.wait()[0] == 0
 
 
 FORKING = """

@@ -102,13 +102,6 @@ def test_send_repeats_at_a_rate(tmp_path):
     assert listener.result() == frames([b"a", b"b"] * 3)
 
 
-def test_send_reads_standard_input():
-    listener = Listener()
-    command = [sys.executable, "-m", "wallaroo", "send", "-", "--to", listener.address]
-    subprocess.run(command, input=b"a\nb", check=True, capture_output=True, timeout=60)
-    assert listener.result() == frames([b"a", b"b"])
-
-
 def test_send_waits_for_the_listener(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

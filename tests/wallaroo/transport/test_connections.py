@@ -14,20 +14,6 @@ from listening import PAYLOADS, STREAM, closed_by_peer, told_that_all_is_taken
 from wallaroo.frames import frames
 
 
-def test_frame_1_cut_at_every_byte(edge, eventually):
-    e = edge()
-    for cut in range(len(STREAM) + 1):
-        with e.connect() as sock:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.sendall(STREAM[:cut])
-            sock.sendall(STREAM[cut:])
-            sock.shutdown(socket.SHUT_WR)
-            assert closed_by_peer(sock)
-    assert e.of("a") == PAYLOADS * (len(STREAM) + 1)
-    assert e.listener.received == {"a": len(e.of("a"))}
-    assert e.dropped == {"a": 0}
-
-
 def test_frame_3_a_claim_of_4_gib_closes_that_connection_alone(edge, eventually, caplog):
     e = edge("a", "b")
     with e.connect() as good, e.connect() as bad, e.connect("b") as other:

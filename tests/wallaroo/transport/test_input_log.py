@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import random
-import signal
 import stat
 import subprocess
 import sys
@@ -258,40 +257,6 @@ def test_a_disk_that_is_read_only_for_a_time_takes_what_comes_later(log, monkeyp
                 log.append("a", [b"refused"])
     assert log.append("a", [b"after"]) == 2
     assert payloads_of(log, 0, 2) == [b"before", b"after"]
-
-
-KILLED = """
-import sys
-from wallaroo.transport.input_log import InputLog
-log = InputLog.open(sys.argv[1], max_bytes=1 << 30, file_bytes=20_000)
-while True:
-    first = log.next_sequence
-    log.append("a", [b"%d" % n for n in range(first, first + 7)])
-    print(log.sync(), flush=True)
-"""
-
-
-def test_recover_1_what_was_synced_outlives_kill_9(tmp_path):
-    held = 0
-    for run in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, tmp_path / "log"], stdout=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        for _ in range(50 + 37 * run):
-            line = process.stdout.readline()
-        os.kill(process.pid, signal.SIGKILL)
-        rest = [
-            line for line in process.stdout.read().splitlines(keepends=True) if line.endswith(b"\n")
-        ]
-        process.wait()
-        process.stdout.close()
-        synced = int((rest or [line])[-1])
-        log = InputLog.open(tmp_path / "log", max_bytes=MIB)
-        assert log.next_sequence >= synced > held
-        held = log.next_sequence
-        assert list(map(int, payloads_of(log, 0, held))) == list(range(held))
-        log.close()
 
 
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])

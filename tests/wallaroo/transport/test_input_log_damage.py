@@ -15,29 +15,6 @@ from wallaroo.transport.log_format import START
 MIB = 1 << 20
 
 
-def test_a_torn_end_is_dropped_at_every_byte(tmp_path, caplog):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
-    log.append("a", [b"one", b"two"])
-    log.sync()
-    whole = log.size
-    log.append("a", [b"three"])
-    log.close()
-    (path,) = log.path.glob("*.log")
-    data = path.read_bytes()
-    for cut in range(whole, len(data)):
-        for file in log.path.glob("*.log"):
-            file.unlink()
-        path.write_bytes(data[:cut])
-        again = InputLog.open(log.path, max_bytes=MIB)
-        assert again.read(0, 2) == [Frame("a", b"one"), Frame("a", b"two")]
-        assert again.next_sequence == 2
-        assert path.stat().st_size == whole
-        assert again.append("b", [b"next"]) == 3
-        assert again.read(2, 3) == [Frame("b", b"next")]
-        again.close()
-    assert "its 1 bytes are dropped" in caplog.text
-
-
 def test_a_torn_end_of_garbage_is_dropped(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=MIB)
     log.append("a", [b"one"])
@@ -71,12 +48,6 @@ def test_a_missing_file_is_an_error(tmp_path):
     sorted(log.path.glob("*.log"))[1].unlink()
     with pytest.raises(InputLogError, match="records 1 to 2 are missing"):
         InputLog.open(log.path, max_bytes=MIB)
-
-
-def test_a_foreign_file_is_an_error(tmp_path):
-    (tmp_path / "00000000000000000000.log").write_bytes(b"my diary" + bytes(START))
-    with pytest.raises(InputLogError, match="no header of an input log"):
-        InputLog.open(tmp_path, max_bytes=MIB)
 
 
 APPENDS: list[list[list[Record]]] = [
