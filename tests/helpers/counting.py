@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from counted import Count, text, whole
 from wallaroo_reference.checkpoints.collecting import Collector, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import Recovery
@@ -14,25 +15,10 @@ import wallaroo
 from wallaroo.topology import Application
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload: bytes) -> str:
-    return payload.decode()
-
-
-class Count:
-    def __init__(self) -> None:
-        self.count = 0
-
-
 @wallaroo.state_computation(name="number")
 def number(message: str, state: Any) -> tuple[None, bool]:
     state.count += 1
     return None, True
-
-
-@wallaroo.partition
-def whole(message: str) -> str:
-    return message
 
 
 def application(name: str = "app", builder: Any = Count, steps: int = 1) -> Application:

@@ -6,12 +6,10 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_OF_NO_CHECKPOINT = ("lock", "reserve")
-
 
 def tree(directory: Path) -> Mapping[str, bytes]:
-    """Return all files of a directory and what is in them."""
-    paths = [path for path in directory.rglob("*") if path.is_file()]
+    """Return all files of a checkpoint and what is in them, but the lock, which counts runs."""
+    paths = [path for path in directory.rglob("*") if path.is_file() and path.name != "lock"]
     return {str(path.relative_to(directory)): path.read_bytes() for path in sorted(paths)}
 
 
@@ -25,7 +23,7 @@ def mixtures(one: Path, other: Path, place: Path) -> Iterator[tuple[str, Path]]:
     """
     ours = tree(one)
     for name, data in tree(other).items():
-        if ours.get(name) != data and Path(name).name not in _OF_NO_CHECKPOINT:
+        if ours.get(name) != data and Path(name).name != "reserve":
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(one, place)
             (place / name).write_bytes(data)

@@ -6,41 +6,16 @@ import contextlib
 import socket
 
 import pytest
+from counted import line, text
 
 import wallaroo
 
 BOTH = pytest.mark.parametrize("isolation", ["trusting", "isolated"])
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
-
-
 @wallaroo.computation(name="shout")
 def shout(message):
     return message.upper()
-
-
-class Count:
-    def __init__(self):
-        self.count = 0
-
-
-@wallaroo.state_computation(name="number")
-def number(message, state):
-    state.count += 1
-    return f"{message} {state.count}", True
-
-
-@wallaroo.partition
-def whole(message):
-    return message
 
 
 def application(port, *steps, decoder=text, encoder=line, sinks=1, **options):

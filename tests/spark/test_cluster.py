@@ -16,7 +16,8 @@ from pathlib import Path
 import psutil
 import pyspark
 import pytest
-from live_on_spark import PATIENCE, options, send
+from counted import send
+from live_on_spark import PATIENCE, options
 from receiving import eventually
 from wallaroo_spark.jvm.java import MODULE_OPTIONS
 from wallaroo_spark.jvm.session import close_session, session

@@ -7,26 +7,21 @@ import json
 import pickle
 import re
 import shutil
-import socket
 
 import pytest
+from counted import Count, send
+from mixed import tree
 from receiving import eventually
 from small_windows import Gather, encode_repr, events, initial
 
 import wallaroo
 from wallaroo import seconds
 from wallaroo.cli.main import main
-from wallaroo.frames import frames
 from wallaroo.topology import Codec
 from wallaroo.transport.checkpoint import CheckpointError
 
 FIRST = ["a 1", "b 2", "a 3"]
 THEN = ["a 4", "b 70", "b 200"]
-
-
-class Count:
-    def __init__(self):
-        self.count = 0
 
 
 @wallaroo.computation(name="upper")
@@ -70,28 +65,15 @@ def application(
     return wallaroo.build_application("app", *built)
 
 
-def send(handle, messages, source="in"):
-    with socket.create_connection(handle.addresses[source], timeout=20) as sock:
-        sock.sendall(frames([message.encode() for message in messages]))
-        sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
-
-
 def run(serve, application, messages, isolation="trusting", **own):
     """Process some messages, and stop in order."""
     handle = serve(application, isolation, own=own)
     if messages:
-        send(handle, messages)
+        send(handle, *messages)
     handle.stop()
     summary = handle.wait(20)
     assert summary.problem is None
     assert summary.dead_letters == {}
-
-
-def files(directory):
-    """Return all that a checkpoint holds; the number of runs in the lock does not count."""
-    there = [path for path in directory.rglob("*") if path.is_file() and path.name != "lock"]
-    return {path.relative_to(directory): path.read_bytes() for path in there}
 
 
 def page(caplog):
@@ -160,13 +142,13 @@ def test_recover_4_a_changed_topology_goes_on_with_what_is_kept(
     serve, tmp_path, receiver, caplog, isolation, changes, drop, rows, outputs
 ):
     run(serve, application(receiver.port), FIRST, isolation)
-    before, changed = files(tmp_path / "c"), application(receiver.port, **changes)
+    before, changed = tree(tmp_path / "c"), application(receiver.port, **changes)
     for accepted in ({}, {"accept_topology": True, "drop_state": [*drop, "other"]}):
         caplog.clear()
         with pytest.raises(CheckpointError) as refused:
             serve(changed, isolation, own={"record": tmp_path / "recorded", **accepted})
         assert set(rows) <= set(page(caplog))
-        assert files(tmp_path / "c") == before
+        assert tree(tmp_path / "c") == before
         assert not (tmp_path / "recorded").exists()
         names = "".join([f" --drop-state {name}" for name in drop])
         said = f"kept: --accept-topology{names}." if not accepted else "'other': nothing that"
@@ -186,17 +168,17 @@ def test_recover_1_a_kill_before_the_first_commit_loses_nothing_and_asks_no_more
     own = {"checkpoint_interval": 1000}
     run(serve, application(receiver.port), FIRST)
     handle = serve(application(receiver.port), own=own)
-    send(handle, ["a 4"])  # it waits in the log
+    send(handle, "a 4")  # it waits in the log
     handle.kill()
     changed = application(receiver.port, state="number", sources=("more", "in"))
     handle = serve(changed, own={**own, "accept_topology": True, "drop_state": ["count"]})
-    send(handle, ["b 5"])
+    send(handle, "b 5")
     handle.kill()
     sunk = len(receiver.so_far)
     run(serve, changed, ["b 70"])
     run(serve, changed, ["b 200"])
     handle = serve(changed)
-    send(handle, ["a 300"])
+    send(handle, "a 300")
     eventually(
         lambda: (
             b"".join(receiver.so_far[sunk:])
@@ -213,8 +195,8 @@ def test_recover_1_what_waits_of_a_source_that_is_gone_is_dropped_by_name(
     two = application(receiver.port, sources=("more", "in"))
     run(serve, two, FIRST, isolation)
     handle = serve(two, isolation, own={"checkpoint_interval": 1000})
-    send(handle, ["x 1", "y 2"], "more")
-    send(handle, ["a 4"])
+    send(handle, "x 1", "y 2", to="more")
+    send(handle, "a 4")
     handle.kill()
     one = application(receiver.port)
     with pytest.raises(CheckpointError, match=r"--accept-topology --drop-state more\."):

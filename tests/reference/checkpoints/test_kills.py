@@ -3,59 +3,16 @@
 from __future__ import annotations
 
 import json
-import socket
 from itertools import accumulate
 
 import dead_letter_kills
 import pytest
+from counted import Count, counting, send, sink, source
 from receiving import eventually
+from served import BOTH
 from wallaroo_reference.checkpoints.store import Store
 
 import wallaroo
-from wallaroo.frames import frames
-
-BOTH = pytest.mark.parametrize("isolation", ["trusting", "isolated"])
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
-
-
-class Count:
-    def __init__(self):
-        self.count = 0
-
-
-@wallaroo.state_computation(name="number")
-def number(message, state):
-    state.count += 1
-    return f"{message} {state.count}", True
-
-
-@wallaroo.partition
-def whole(message):
-    return message
-
-
-def counting(receiver, **source):
-    builder = wallaroo.ApplicationBuilder("counting")
-    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text, **source))
-    builder.to_state_partition(number, Count, "counts", whole)
-    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)).build()
-
-
-def send(handle, *messages, source="p"):
-    """Send messages, and wait until the source has said that they are on disk."""
-    with socket.create_connection(handle.addresses[source], timeout=20) as sock:
-        sock.sendall(frames([message.encode() for message in messages]))
-        sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
 
 
 def position(tmp_path):
@@ -76,7 +33,7 @@ def stopped(handle):
 
 @BOTH
 def test_recover_1_state_is_there_after_a_kill(serve, receiver, isolation):
-    handle = serve(counting(receiver), isolation, own={"checkpoint_interval": 1000})
+    handle = serve(counting(receiver.port), isolation, own={"checkpoint_interval": 1000})
     send(handle, "a", "b", "a")
     eventually(lambda: receiver.so_far == [b"a 1\nb 1\na 2\n"])
     handle.kill()
@@ -89,7 +46,7 @@ def test_recover_1_state_is_there_after_a_kill(serve, receiver, isolation):
 
 @BOTH
 def test_recover_2_what_a_checkpoint_knows_is_not_repeated(serve, receiver, isolation, tmp_path):
-    handle = serve(counting(receiver), isolation)
+    handle = serve(counting(receiver.port), isolation)
     send(handle, "a", "b", "a")
     eventually(lambda: position(tmp_path) == 3)
     handle.kill()
@@ -101,7 +58,7 @@ def test_recover_2_what_a_checkpoint_knows_is_not_repeated(serve, receiver, isol
 
 @BOTH
 def test_stop_1_a_stop_in_order_leaves_nothing_to_repeat(serve, receiver, isolation, tmp_path):
-    application = counting(receiver)
+    application = counting(receiver.port)
     handle = serve(application, isolation, own={"checkpoint_interval": 1000})
     send(handle, *"abcab")
     stopped(handle)
@@ -140,10 +97,8 @@ class Letters:
 
 
 def windowed(receiver, windows):
-    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, text, event_time=second)
-    pipeline = wallaroo.source("p", source).key_by(first_letter).to(windows.over(Letters))
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
-    return wallaroo.build_application("windowed", pipeline.to_sink(sink))
+    pipeline = source(event_time=second).key_by(first_letter).to(windows.over(Letters))
+    return wallaroo.build_application("windowed", pipeline.to_sink(sink(receiver.port)))
 
 
 WINDOWS = {
@@ -192,10 +147,9 @@ def total(message, state):
 
 @BOTH
 def test_graph_4_a_generator_goes_on_behind_its_last_record(serve, receiver, isolation, tmp_path):
-    source = wallaroo.GenSourceConfig("numbers", Numbers())
-    pipeline = wallaroo.source("numbers", source).to(total)
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
-    application = wallaroo.build_application("sums", pipeline.to_sink(sink))
+    numbers = wallaroo.source("numbers", wallaroo.GenSourceConfig("numbers", Numbers()))
+    pipeline = numbers.to(total).to_sink(sink(receiver.port))
+    application = wallaroo.build_application("sums", pipeline)
     handle = serve(application, isolation, dead_letters=tmp_path / "letters")
     for kills in range(1, 4):
         eventually(lambda kills=kills: len(receiver.so_far) == kills and receiver.so_far[-1])
@@ -219,11 +173,9 @@ def test_graph_4_a_generator_goes_on_behind_its_last_record(serve, receiver, iso
 
 @BOTH
 def test_time_1_ticks_are_logged(serve, receiver, isolation):
-    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, text)
     windows = wallaroo.range_windows(wallaroo.milliseconds(20)).over(Letters)
-    pipeline = wallaroo.source("p", source).key_by(first_letter).to(windows)
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
-    application = wallaroo.build_application("ticking", pipeline.to_sink(sink))
+    pipeline = source().key_by(first_letter).to(windows).to_sink(sink(receiver.port))
+    application = wallaroo.build_application("ticking", pipeline)
     handle = serve(application, isolation, own={"checkpoint_interval": 1000})
     send(handle, "a1")
     eventually(lambda: receiver.so_far == [b"a: a1\n"])  # nobody sent anything: a tick

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import socket
 import sys
 import threading
 from collections import Counter
 
 import pytest
+from counted import send, source, whole
+from mixed import tree
+from served import BOTH
 
 import wallaroo
-from wallaroo.frames import frames
 from wallaroo.transport.checkpoint import CheckpointError
-
-BOTH = pytest.mark.parametrize("isolation", ["trusting", "isolated"])
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.key_extractor
-def whole(message):
-    return message
 
 
 class Plain:
@@ -131,24 +120,15 @@ def application(state=Plain, accumulator=Plain):
             state.later = 1  # no fresh one has it
         return message
 
-    words = wallaroo.source("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text)).key_by(whole)
+    words = source().key_by(whole)
     window = wallaroo.count_windows(100).over(Sum)
     return wallaroo.build_application("app", words.to(count).done(), words.to(window).done())
-
-
-def files(directory):
-    """Return all that a checkpoint holds; the number of runs in the lock does not count."""
-    there = [path for path in directory.rglob("*") if path.is_file() and path.name != "lock"]
-    return {path.relative_to(directory): path.read_bytes() for path in there}
 
 
 def run(serve, application, isolation="trusting", **own):
     """Process some messages, and stop in order."""
     handle = serve(application, isolation, own=own)
-    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
-        sock.sendall(frames([b"a", b"b", b"a"]))
-        sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
+    send(handle, "a", "b", "a")
     handle.stop()
     summary = handle.wait(20)
     assert summary.problem is None
@@ -170,7 +150,7 @@ def test_recover_4_a_state_of_another_shape_is_refused(
     serve, tmp_path, isolation, first, then, said
 ):
     run(serve, application(state=first), isolation)
-    before = files(tmp_path / "c")
+    before = tree(tmp_path / "c")
     with pytest.raises(CheckpointError) as refused:
         serve(application(state=then), isolation, own={"record": tmp_path / "recorded"})
     text = str(refused.value)
@@ -178,7 +158,7 @@ def test_recover_4_a_state_of_another_shape_is_refused(
     assert f": what is stored {said}." in text
     assert f"wallaroo checkpoint {tmp_path / 'c'} --migrate MODULE:FUNCTION --app APP" in text
     assert "--accept-old-states" in text
-    assert files(tmp_path / "c") == before
+    assert tree(tmp_path / "c") == before
     assert not (tmp_path / "recorded").exists()
 
 

@@ -69,6 +69,17 @@ def test_isolation_a_look_at_a_state_does_not_end_the_run(app, isolated, end):
     assert FindingKind.UNFLAGGED_MUTATION in {one.kind for one in result.findings}
 
 
+def test_dead_3_a_state_altered_by_a_call_that_ends_the_run_is_found(app, isolated):
+    @stateful
+    def quits(message, state):
+        state.items.append(message.text)
+        raise SystemExit
+
+    application = app(("to_stateful", quits, Seen, "s"), decoder=decode, encoder=encode)
+    (finding,) = isolated(application, [b"a"]).findings
+    assert finding.kind is FindingKind.UNFLAGGED_MUTATION
+
+
 def test_isolation_a_state_left_alone_is_no_finding(found):
     @stateful
     def reads(message, state):

@@ -8,19 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from counted import Count, number, text, whole
 from receiving import eventually
-from served import (
-    BOTH,
-    Count,
-    application,
-    connect,
-    number,
-    send,
-    shout,
-    stopped,
-    text,
-    whole,
-)
+from served import BOTH, application, connect, send, shout, stopped
 
 import wallaroo
 from wallaroo.errors import WallarooParameterError

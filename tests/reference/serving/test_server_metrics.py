@@ -8,8 +8,9 @@ import time
 from typing import cast
 
 import pytest
+from counted import Count, line, text, whole
 from receiving import Receiver, eventually
-from served import BOTH, Count, line, text, whole
+from served import BOTH
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.serving.server import Server
 

@@ -7,7 +7,8 @@ import os
 import socket
 
 import pytest
-from served import application, shout, text
+from counted import text
+from served import application, shout
 
 import wallaroo
 from wallaroo.errors import WallarooParameterError

@@ -7,8 +7,9 @@ import socket
 import threading
 
 import pytest
+from counted import send, sink, source
 from receiving import eventually
-from served import line, stopped, text
+from served import stopped
 from standing_clock import NOON, SECOND, Clock
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.isolated.interpreter import Interpreter
@@ -16,7 +17,6 @@ from wallaroo_reference.serving.server import Server
 
 import wallaroo
 from wallaroo.engine import ServeOptions
-from wallaroo.frames import frames
 
 
 class Count:
@@ -38,15 +38,6 @@ def seconds_of(message):
 
 
 TEN_SECONDS = wallaroo.range_windows(wallaroo.seconds(10))
-
-
-def source(name="p", **options):
-    return wallaroo.source(name, wallaroo.TCPSourceConfig("127.0.0.1", 0, text, **options))
-
-
-def built(receiver, pipeline):
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
-    return wallaroo.build_application("app", pipeline.to_sink(sink))
 
 
 class Numbers:
@@ -73,6 +64,10 @@ def generated(numbers):
     return wallaroo.source("g", wallaroo.GenSourceConfig(numbers))
 
 
+def built(receiver, pipeline):
+    return wallaroo.build_application("app", pipeline.to_sink(sink(receiver.port)))
+
+
 @pytest.fixture
 def serve():
     """Serve an application on a clock of the test's, and make sure that it has ended."""
@@ -92,14 +87,6 @@ def serve():
     for handle in handles:
         if handle.wait(0) is None:
             handle.kill()
-
-
-def send(handle, *messages, source="p"):
-    """Send, half-close, and wait until the source has closed its side: all is processed."""
-    with socket.create_connection(handle.addresses[source], timeout=20) as sock:
-        sock.sendall(frames([message.encode() for message in messages]))
-        sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
 
 
 def test_time_1_a_tick_lets_a_window_fire_without_further_input(serve, receiver):
@@ -127,14 +114,9 @@ def test_time_1_on_the_machines_own_clock_too(serve, receiver):
 
 def test_time_5_the_end_of_stdin_ends_its_source_and_all_windows_fire(serve):
     out = io.BytesIO()
-    pipeline = source(event_time=seconds_of).to(TEN_SECONDS.over(Count))
-    handle = serve(
-        wallaroo.build_application(
-            "app", pipeline.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line))
-        ),
-        stdin=io.BytesIO(b"1\n2\n11\n"),
-        stdout=out,
-    )
+    pipeline = source(event_time=seconds_of).to(TEN_SECONDS.over(Count)).to_sink(sink(1))
+    application = wallaroo.build_application("app", pipeline)
+    handle = serve(application, stdin=io.BytesIO(b"1\n2\n11\n"), stdout=out)
     summary = handle.wait(20)
     assert out.getvalue() == b"0: 2\n10: 1\n"
     assert (summary.exit_code, summary.open_windows) == (0, 0)

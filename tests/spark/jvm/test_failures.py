@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from live_on_spark import build
+from counted import counting
 from wallaroo_spark.engine import SparkEngine
 from wallaroo_spark.jvm.failures import end_of_jvm, explained
 
@@ -99,16 +99,14 @@ class Leaving:
         raise KeyboardInterrupt
 
 
-def test_dead_3_a_check_does_not_end_where_a_builder_does(monkeypatch):
-    monkeypatch.setattr("live_on_spark.Count", Leaving)
-    SparkEngine().check(build(7002))
+def test_dead_3_a_check_does_not_end_where_a_builder_does():
+    SparkEngine().check(counting(7002, Leaving))
 
 
-def test_key_5_a_check_looks_at_states(monkeypatch, caplog):
-    SparkEngine().check(build(7002))
+def test_key_5_a_check_looks_at_states(caplog):
+    SparkEngine().check(counting(7002))
     assert not caplog.records
-    monkeypatch.setattr("live_on_spark.Count", Locked)
-    SparkEngine().check(build(7002))
+    SparkEngine().check(counting(7002, Locked))
     assert "state partition 'counts': each message that meets it becomes a dead letter" in (
         caplog.text
     )

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from counted import Count, number, sink, text
 
 import wallaroo
 from wallaroo.cli.main import main
@@ -17,33 +18,12 @@ from wallaroo.errors import UnsupportedTopology
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 
 
-class Count:
-    def __init__(self):
-        self.count = 0
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
-
-
-@wallaroo.state_computation(name="number")
-def number(message, state):
-    state.count += 1
-    return f"{message} {state.count}", True
-
-
 def application(*steps):
     builder = wallaroo.ApplicationBuilder("by value")
     builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
     for method, *arguments in steps:
         getattr(builder, method)(*arguments)
-    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line)).build()
+    return builder.to_sink(sink(1)).build()
 
 
 class Lengths:
@@ -204,7 +184,7 @@ def application():
     ab = wallaroo.ApplicationBuilder("script")
     ab.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
     ab.to_state_partition(number, Count, "counts", name)
-    return ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line)).build()
+    return ab.to_sink(sink(1)).build()
 
 if __name__ == "__main__":
     engine = load_engine("spark")

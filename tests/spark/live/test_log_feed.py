@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from live_on_spark import text
+from counted import text
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.resume import Resume

@@ -12,7 +12,8 @@ from pathlib import Path
 import dead_letter_kills
 import psutil
 import pytest
-from live_on_spark import PATIENCE, build, jvm_of, options, send
+from counted import counting, send
+from live_on_spark import PATIENCE, jvm_of, options
 from receiving import eventually
 
 pytestmark = pytest.mark.alone
@@ -27,7 +28,9 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
     dead = tmp_path / "dead.jsonl"
     given = {"on_error": "stop", "dead_letters": dead}
     # The timeout holds while Spark comes up, too.
-    handle = spark_engine.serve(build(receiver.port), options(tmp_path, stop_timeout=0.1, **given))
+    handle = spark_engine.serve(
+        counting(receiver.port), options(tmp_path, stop_timeout=0.1, **given)
+    )
     send(handle, "a", "bad", "a")
     handle.stop()
     summary = handle.wait(PATIENCE)
@@ -36,7 +39,7 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
     assert summary.unprocessed == 3
     assert b"".join(receiver.so_far) == b""
     for start in (1, 2):
-        handle = spark_engine.serve(build(receiver.port), options(tmp_path, **given))
+        handle = spark_engine.serve(counting(receiver.port), options(tmp_path, **given))
         eventually(lambda: jvm_of(os.getpid()), PATIENCE)
         jvm = jvm_of(os.getpid())
         summary = handle.wait(PATIENCE)
@@ -49,7 +52,7 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_jvm_that_dies_is_named_with_its_signal(number, spark_engine, receiver, caplog):
-    handle = spark_engine.serve(build(receiver.port), options())
+    handle = spark_engine.serve(counting(receiver.port), options())
     send(handle, "a")
     eventually(lambda: b"".join(receiver.so_far), PATIENCE)
     os.kill(jvm_of(os.getpid()), number)
@@ -62,7 +65,7 @@ def test_a_master_that_is_not_there_is_named(spark_engine, receiver, monkeypatch
     monkeypatch.setattr("wallaroo_spark.jvm.session._REACHED", 0.5)
     caplog.set_level("INFO")
     own = {"master": "spark://127.0.0.1:1"}
-    summary = spark_engine.serve(build(receiver.port), options(own=own)).wait(PATIENCE)
+    summary = spark_engine.serve(counting(receiver.port), options(own=own)).wait(PATIENCE)
     assert "connecting to Spark's master spark://127.0.0.1:1, for " in caplog.text
     assert summary.problem.startswith("Spark's master spark://127.0.0.1:1 cannot be reached, after")
 

@@ -13,7 +13,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from live_on_spark import PATIENCE, build, options, send, text
+from counted import counting, send, text
+from live_on_spark import PATIENCE, options
 from receiving import eventually
 from spark_checkpoints import begun
 from wallaroo_spark.jvm.session import session
@@ -41,7 +42,7 @@ def in_session(spark_engine):
 
 @shared
 def test_stop_1_what_was_received_is_delivered(in_session, receiver):
-    handle = in_session.serve(build(receiver.port), options())
+    handle = in_session.serve(counting(receiver.port), options())
     send(handle, "a", "b", "a")
     eventually(lambda: any(receiver.so_far), PATIENCE)
     send(handle, "b", *"ccc")
@@ -54,7 +55,7 @@ def test_stop_1_what_was_received_is_delivered(in_session, receiver):
 
 @shared
 def test_dead_3_the_death_of_a_worker_process_ends_the_run_there(in_session, receiver):
-    handle = in_session.serve(build(receiver.port), options())
+    handle = in_session.serve(counting(receiver.port), options())
     send(handle, "a", "b", "die", "a")
     summary = handle.wait(PATIENCE)
     assert summary.exit_code == 1
@@ -67,7 +68,7 @@ def test_dead_3_the_death_of_a_worker_process_ends_the_run_there(in_session, rec
 def test_sink_3_an_absent_sink_stops_the_reading(in_session):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    handle = in_session.serve(build(port), options(own={"log_bytes": 1 << 20}, stop_timeout=0.5))
+    handle = in_session.serve(counting(port), options(own={"log_bytes": 1 << 20}, stop_timeout=0.5))
     payloads = [b"x" * 1000] * 100
     with socket.create_connection(handle.addresses["p"]) as connection:
         connection.settimeout(3)
@@ -97,7 +98,7 @@ def test_stdin_and_stdout_give_what_the_reference_gives(in_session, reference):
 
 def test_a_sink_at_port_0_is_refused_before_spark_starts(spark_engine):
     with pytest.raises(WallarooParameterError, match="port 0"):
-        spark_engine.serve(build(0), options())
+        spark_engine.serve(counting(0), options())
 
 
 ECHO = """

@@ -9,7 +9,7 @@ import time
 import urllib.request
 
 import pytest
-from live_on_spark import Count, build, line, number, text, whole
+from counted import Count, counting, line, number, text, whole
 from receiving import Receiver, eventually
 from wallaroo_spark.jvm.session import session
 
@@ -78,13 +78,13 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine, monk
         receiver.close()
     assert found["ready"]
     (source,), (sink,) = found["sources"], found["sinks"]
-    split, sleeping, counting = found["steps"]
+    split, sleeping, counted = found["steps"]
     assert (source["frames"], source["sent"], source["dead_letters"]) == (4, 3, {"decode": 1})
     assert (split["received"], split["sent"]) == (3, 6)
     assert (sleeping["received"], sleeping["sent"]) == (6, 5)
     assert sleeping["dead_letters"] == {"raised": 1}
     assert sleeping["time"]["p50"] >= 0.005 * 0.99
-    assert (counting["received"], counting["calls"]) == (5, 5)
+    assert (counted["received"], counted["calls"]) == (5, 5)
     assert (sink["calls"], sink["connected"], sink["reconnects"]) == (5, True, 0)
     (partition,) = found["partitions"]
     assert (partition["entities"], partition["visits"]) == (3, 5)
@@ -121,7 +121,7 @@ def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
     big = b"x" * 20_000
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the system takes little
-        application = build(listener.getsockname()[1])
+        application = counting(listener.getsockname()[1])
         registry = Registry(application, "spark")
         own = {"checkpoint": None, "log_bytes": 2 << 20, "batch_bytes": 1 << 20}
         handle = spark_engine.serve(

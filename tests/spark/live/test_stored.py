@@ -7,7 +7,7 @@ import shutil
 from unittest.mock import ANY
 
 import pytest
-from live_on_spark import Count, line, send, text
+from counted import Count, send, sink, source
 from receiving import eventually
 from standing_clock import SECOND, Clock
 from wallaroo_reference.replay.feeding import Input
@@ -57,18 +57,16 @@ def numbered(message, state):
 
 def application(port, builder, fades=True):
     """Count words for ever, for ten seconds after their last visit, and in a window."""
-    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, text)
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", port, line)
     count = wallaroo.state_computation(name="counts", state=builder)(numbered)
     fading = wallaroo.state_computation(
         name="fading", state=Count, expire_after=wallaroo.seconds(10)
     )(numbered)
     windows = wallaroo.session_windows(wallaroo.seconds(30)).over(Words)
-    words = wallaroo.source("p", config).key_by(whole).to(count)
+    words, out = source().key_by(whole).to(count), sink(port)
     if not fades:
-        more = wallaroo.source("q", config).to_sink(sink)
-        return wallaroo.build_application("stored", more, words.to(windows).to_sink(sink))
-    return wallaroo.build_application("stored", words.to(fading).to(windows).to_sink(sink))
+        more = source("q").to_sink(out)
+        return wallaroo.build_application("stored", more, words.to(windows).to_sink(out))
+    return wallaroo.build_application("stored", words.to(fading).to(windows).to_sink(out))
 
 
 class Words:

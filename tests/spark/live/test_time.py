@@ -8,8 +8,9 @@ import socket
 from pathlib import Path
 
 import pytest
+from counted import Count as Counted
+from counted import send, sink, source
 from hypothesis import settings
-from live_on_spark import send
 from receiving import Receiver, eventually
 from standing_clock import NOON, SECOND, Clock
 from wallaroo_reference.replay.feeding import Input
@@ -65,20 +66,6 @@ class Numbers:
         raise ValueError("no more")
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
-
-
-class Counted:
-    count = 0
-
-
 @wallaroo.state_computation(name="number", state=Counted)
 def number(message, state):
     state.count += 1
@@ -94,13 +81,9 @@ def seconds_of(message):
     return NOON + int(message.split()[1]) * SECOND
 
 
-def source(name="p", **options):
-    return wallaroo.source(name, wallaroo.TCPSourceConfig("127.0.0.1", 0, text, **options))
-
-
 def built(port, *pipelines):
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", port, line)
-    return wallaroo.build_application("app", *[pipeline.to_sink(sink) for pipeline in pipelines])
+    ended = [pipeline.to_sink(sink(port)) for pipeline in pipelines]
+    return wallaroo.build_application("app", *ended)
 
 
 @pytest.fixture
@@ -240,13 +223,12 @@ def visits_of_the_example(port):
 @pytest.mark.alone
 def test_recover_1_after_a_kill_state_and_time_go_on(serve, receiver, tmp_path):
     clock, checkpoint, visited = Clock(), tmp_path / "checkpoint", Receiver()
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line)
     numbers = wallaroo.source("g", wallaroo.GenSourceConfig(Numbers(100)))
     counted = source().key_by(first_word).to(TEN_SECONDS.over(Count))
     numbered = source("n").key_by(first_word).to(number)
     app = wallaroo.build_application(
         "app",
-        *(each.to_sink(sink) for each in (counted, numbers, numbered)),
+        *(each.to_sink(sink(receiver.port)) for each in (counted, numbers, numbered)),
         visits_of_the_example(visited.port),
     )
     log = list(load_module(EXAMPLES / "access_log.py").module.generate(400, seed=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from live_on_spark import Count, line, number, text, whole
+from counted import Count, line, number, text, whole
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.wire.job import FINISHED, CaseSpec, HeadBlock, Report, Run, unpack
 from wallaroo_spark.worker import tasks

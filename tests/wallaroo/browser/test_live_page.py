@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from counted import line, text
 from receiving import Receiver
-from served import line, text
 from wallaroo_reference.engine import ReferenceEngine
 from webdriver import Browser
 

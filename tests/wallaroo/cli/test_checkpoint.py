@@ -10,49 +10,10 @@ import subprocess
 import sys
 
 import pytest
+from recorded import VOTES
 
 from wallaroo.cli.main import main
 from wallaroo.transport.stored import structure_of
-
-APPLICATION = """
-import collections
-import wallaroo
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload.decode()
-
-class Count:
-    def __init__(self):
-        self.count = 0
-        self.seen = collections.Counter()
-
-@wallaroo.state_computation(name="count")
-def count(message, state):
-    state.count += 1
-    state.seen[message] += 1
-    return f"{message} {state.count}", True
-
-@wallaroo.partition
-def first(message):
-    return message[0]
-
-@wallaroo.encoder
-def encode(message):
-    return message + "\\n"
-
-def application_setup(args):
-    (source,), (sink,) = (
-        wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
-    )
-    return (
-        wallaroo.ApplicationBuilder("letters")
-        .new_pipeline("words", wallaroo.TCPSourceConfig(*source, decode))
-        .to_state_partition(count, Count, "counts", first)
-        .to_sink(wallaroo.TCPSinkConfig(*sink, encode))
-        .build()
-    )
-"""
 
 
 def run(directory, app, words):
@@ -67,7 +28,7 @@ def run(directory, app, words):
 def made(tmp_path_factory):
     """A checkpoint of a run that has ended in order, and its application."""
     directory = tmp_path_factory.mktemp("made")
-    (directory / "letters.py").write_text(APPLICATION)
+    (directory / "letters.py").write_text(VOTES)
     run(directory / "c", directory / "letters.py", "ab\nb\nac\n")
     return directory
 
@@ -84,7 +45,7 @@ def test_it_tells_whose_it_is_and_what_it_holds(made, capsys):
     shown = dict(line.split("  ", 1) for line in out.splitlines())
     shown = {name: text.strip() for name, text in shown.items()}
     assert shown["engine"] == "reference"
-    assert shown["application"] == "letters"
+    assert shown["application"] == "votes"
     assert shown["position"] == "record 3; the input log holds 0 behind it"
     assert "UTC," in shown["stored"]
     assert shown["sizes"].startswith("state ")
@@ -98,24 +59,12 @@ def entities(capsys, *arguments):
 
 
 def test_states_are_shown_as_structure_without_the_applications_code(made, capsys):
-    assert "wallaroo_app_letters" not in sys.modules
     code, (a, b) = entities(capsys, made / "c", "--entities")
     assert code == 0
     assert (a["partition"], a["key"], b["key"]) == ("counts", {"str": "a"}, {"str": "b"})
     assert a["state"][0] == "wallaroo_app_letters.Count"
-    sys.path.insert(0, str(made))
-    try:
-        from wallaroo.canonical import structure
-        from wallaroo.loading import load_module
-
-        module = load_module(str(made / "letters.py")).module
-        like = module.Count()
-        like.count = 2
-        like.seen.update(["ab", "ac"])
-        assert a["state"] == json.loads(json.dumps(structure(like)))
-    finally:
-        sys.path.remove(str(made))
-        sys.modules.pop("wallaroo_app_letters", None)
+    assert a["state"][3] == ["dict", [[["str", "count"], ["int", "0x2"]]]]
+    assert "wallaroo_app_letters" not in sys.modules
 
 
 def test_one_partition_or_one_key_can_be_asked_for(made, capsys):
@@ -185,7 +134,6 @@ def test_a_class_that_is_gone_is_migrated(copy, capsys):
         .replace("class Count:", "from totals import Total\n\nclass Unused:")
         .replace("(count, Count,", "(count, Total,")
         .replace("state.count", "state.total")
-        .replace("    state.seen[message] += 1\n", "")
     )
     (copy / "totals.py").write_text(MIGRATION)
     command = [sys.executable, "-m", "wallaroo", "run", str(app), "--checkpoint", str(copy / "c")]
@@ -195,13 +143,7 @@ def test_a_class_that_is_gone_is_migrated(copy, capsys):
     assert done.returncode == 1
     assert "'counts', key 'a': AttributeError" in done.stderr
     assert "--migrate MODULE:FUNCTION" in done.stderr
-    done = subprocess.run(
-        [*command[:3], "checkpoint", str(copy / "c"), "--migrate", "totals:change"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=copy,
-    )
+    done = migrated(copy, "totals:change")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
         "2 states and accumulators, 2 of them changed; the new checkpoint is "
@@ -264,7 +206,7 @@ def test_a_migration_gets_the_applications_class_and_says_how_many_states_change
     assert done.stdout.startswith("2 states and accumulators, 2 of them changed; "), done.stderr
     assert run(changing / "c.migrated", changing / "letters.py", "az\n") == "az 3\n"
     shutil.rmtree(changing / "c.migrated")
-    (changing / "letters.py").write_text(APPLICATION)
+    (changing / "letters.py").write_text(VOTES)
     done = migrated(changing, "new.py:same", "--app", "letters.py")
     assert done.stdout.startswith("2 states and accumulators, 0 of them changed; "), done.stderr
 
@@ -290,11 +232,7 @@ def test_what_a_migration_returns_is_checked(changing, change, more, said):
 
 def test_an_object_whose_class_is_gone_has_its_own_attributes_only(tmp_path, capsys):
     app = tmp_path / "letters.py"
-    app.write_text(
-        APPLICATION.replace("class Count:", HIDING + "class Unused:").replace(
-            "    state.seen[message] += 1\n", ""
-        )
-    )
+    app.write_text(VOTES.replace("class Count:", HIDING + "class Unused:"))
     run(tmp_path / "c", app, "a\na\n")
     (tmp_path / "new.py").write_text(CHANGES)
     (tmp_path / "letters_of_it.py").write_text(MIGRATION)

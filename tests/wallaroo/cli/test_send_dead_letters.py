@@ -7,7 +7,8 @@ import json
 import re
 
 import pytest
-from served import raising, text
+from counted import text
+from served import raising
 from wallaroo_reference.engine import ReferenceEngine
 
 import wallaroo

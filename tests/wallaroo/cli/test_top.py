@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from served import line, text
+from counted import line, text
 
 import wallaroo
 from wallaroo.cli.main import main
