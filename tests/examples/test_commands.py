@@ -170,23 +170,6 @@ def test_a_stop_leaves_the_windows_open_that_a_log_has_not_ended(name, window, t
     assert int(still_open[1]) == len({line[:window] for line in rest}) > 0
 
 
-def test_time_3_a_day_ends_on_a_quiet_night_too(terminals):
-    *_, receive, run, send = commands_of("log_status_windows")
-    late = b"".join(
-        b'::1 - - [30/Apr/2026:23:59:%d +0000] "GET / HTTP/1.1" 200 5\n' % second
-        for second in (57, 59, 58)
-    )
-    (terminals.folder / "access.log").write_bytes(late)
-    terminals.type(receive)
-    terminals.type(f"{run} --delay 0 --idle-after 0.05")
-    terminals.type(send)
-    # No further line comes: a tick lets the day fire.
-    until(terminals.output, lambda: terminals.said(1))
-    assert terminals.output() == b"2026-04-30 200 3\n"
-    terminals.interrupt()
-    assert "open at the end" not in terminals.said(1)
-
-
 def test_graph_4_a_run_whose_generator_ends_ends_by_itself(terminals):
     pipe, receive, run = commands_of("alerts_windowed")
     piped = terminals.type(pipe)

@@ -40,11 +40,6 @@ def test_the_counts_as_framed_json(application, run):
     ]
 
 
-def test_lines_without_any_date_are_counted_all_the_same(application, run):
-    result = run(application("log_status"), {PIPELINE: [b"", b"?", b"END_OF_DAY"]})
-    assert result.output == [b"????-??-?? null 2\n"]
-
-
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
@@ -66,20 +61,6 @@ def test_which_lines_have_a_status_code(request_, code, example):
     log_status = example("log_status")
     line = log_status.read_line(f"::1 - ann [09/Feb/2026:01:02:03 +0100] {request_}")
     assert line == log_status.Line("2026-02-09", code)
-
-
-def test_a_date_in_the_request_is_not_the_lines(example):
-    log_status = example("log_status")
-    line = log_status.read_line('::1 - - "GET /[09/Feb/2026: HTTP/1.1" 200 5')
-    assert line == log_status.Line(None, "200")
-
-
-def test_codes_are_sorted_and_null_comes_last(example):
-    assert list(example("log_status").in_order({"404": 1, None: 2, "200": 3})) == [
-        "200",
-        "404",
-        None,
-    ]
 
 
 def test_the_marks_stand_between_days_and_at_the_end(example):

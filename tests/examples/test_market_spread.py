@@ -106,12 +106,6 @@ def test_a_wrong_type_byte_says_that_the_senders_are_swapped(
     assert "the senders of orders and of market data are swapped" in letter.error
 
 
-@pytest.mark.parametrize("cut", [1, 20, 52])
-def test_an_order_cut_short_is_a_dead_letter(cut, application, run, symbols):
-    result = run(application("market_spread", *symbols), [("Orders", order()[:cut])])
-    assert [letter.reason for letter in result.dead_letters] == ["decode"]
-
-
 def test_route_3_a_symbol_that_is_not_traded_is_a_dead_letter(application, run, symbols):
     log = [("Orders", order(b"NONE")), ("Orders", order())]
     result = run(application("market_spread", *symbols), log)
@@ -135,29 +129,11 @@ def test_state_7_prices_of_nothing_are_a_dead_letter_and_leave_the_symbol_alone(
     assert result.output == []
 
 
-def test_keys_are_the_characters_codes_shifted(example):
-    key_of = example("market_spread").key_of
-    assert key_of(b"AAPL") == 65 + (65 << 8) + (80 << 16) + (76 << 24)
-    assert key_of(b"   F") == 32 + (32 << 8) + (32 << 16) + (70 << 24)
-
-
-def test_symbols_are_right_justified(application, symbols):
-    (partition,) = application("market_spread", *symbols).partitions
-    wanted = [b" IBM", b"   F", b"AAPL"]
-    assert partition.keys == tuple(int.from_bytes(symbol, "little") for symbol in wanted)
-    assert partition.u64
-
-
 def test_a_symbols_file_that_is_none_is_refused_by_line(application, tmp_path):
     file = tmp_path / "symbols.txt"
     file.write_text("IBM\nTOOLONG\n")
     with pytest.raises(Exception, match="line 2: a symbol has 1 to 4 characters: 'TOOLONG'"):
         application("market_spread", "--symbols", str(file))
-
-
-def test_the_clock_is_the_time_of_day_unless_told(application, run, symbols):
-    result = run(application("market_spread", *symbols[:2]), [("Orders", order())])
-    assert int.from_bytes(result.output[0][-8:], "big") > int(NOW)
 
 
 def test_the_feed_runs_through(application, example, run):
@@ -173,8 +149,3 @@ def test_the_feed_runs_through(application, example, run):
         "1700000000123456789  ADW sell   8000 at 496.11 by 7788 (000008): "
         "bid 434.20, offer 434.25\n"
     )
-
-
-def test_the_symbols_file_is_what_the_feed_generates(example):
-    market_spread, feed = example("market_spread"), example("market_feed")
-    assert market_spread.SYMBOLS.read_text() == "".join(f"{s}\n" for s in feed.generate_symbols())

@@ -42,13 +42,6 @@ def test_words_that_begin_with_no_letter_from_a_to_z_are_counted_together(form, 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_empty_without_punctuation_is_no_word(form, application, run):
-    result = run(application(form), {"Split and Count": [b" -- ", b"...\n\n  \n'!'", b"a  b\r\nc"]})
-    assert result.output == [b"a => 1\n", b"b => 1\n", b"c => 1\n"]
-    assert result.dead_letters == []
-
-
-@pytest.mark.parametrize("form", FORMS)
 def test_text_that_is_not_utf_8_is_a_dead_letter_and_harms_no_other(form, application, run):
     result = run(application(form), {"Split and Count": [b"a", b"a \xff", b"a"]})
     assert result.output == [b"a => 1\n", b"a => 2\n"]
@@ -63,31 +56,3 @@ def test_last_counts_equal_an_independent_count(form, application, run):
     result = run(application(form), {"Split and Count": lines})
     last = dict(line.decode().removesuffix("\n").split(" => ") for line in result.output)
     assert last == {word.lower(): str(count) for word, count in Counter(words).items()}
-
-
-def test_there_are_26_partitions_and_one_more(application):
-    for form in FORMS:
-        (partition,) = application(form).partitions
-        assert len(partition.keys) == 27
-        assert partition.u64 == (form == "word_count_u64")
-    assert application("word_count").partitions[0].keys == tuple("abcdefghijklmnopqrstuvwxyz!")
-    assert application("word_count_u64").partitions[0].keys == (*range(97, 123), 33)
-
-
-@pytest.mark.parametrize(
-    ("word", "letter"),
-    [("a", "a"), ("zoo", "z"), ("'tis", "!"), ("{", "!"), ("`", "!"), ("é", "!"), ("7", "!")],
-)
-def test_the_partition_function_does_what_it_says(word, letter, example):
-    assert example("word_count").first_letter(word) == letter
-    assert example("word_count_classes").FirstLetter().partition(word) == letter
-    assert example("word_count_u64").first_letter(word) == ord(letter)
-
-
-def test_the_functions_can_be_called_as_they_are(example):
-    word_count = example("word_count")
-    totals = word_count.WordTotals()
-    assert word_count.split_into_words("Don't panic!\n(really)") == ["don't", "panic", "really"]
-    assert word_count.count_word("a", totals) == (("a", 1), True)
-    assert word_count.count_word("a", totals) == (("a", 2), True)
-    assert word_count.encode_count(("été", 3)) == "été => 3\n"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import pickle
 import re
 import shutil
 
+import counted
 import pytest
-from counted import Count, send
+from counted import Count
 from mixed import tree
 from receiving import eventually
 from small_windows import Gather, encode_repr, events, initial
@@ -22,6 +24,7 @@ from wallaroo.transport.checkpoint import CheckpointError
 
 FIRST = ["a 1", "b 2", "a 3"]
 THEN = ["a 4", "b 70", "b 200"]
+send = functools.partial(counted.send, to="in")
 
 
 @wallaroo.computation(name="upper")
@@ -89,7 +92,6 @@ KEPT = {
 GATHERED = b"'a:a1a2a3@0-60';'b:b1@0-60';'b:b2@60-120';"
 
 
-@pytest.mark.parametrize("isolation", ["trusting", "isolated"])
 @pytest.mark.parametrize(
     ("changes", "drop", "rows", "outputs"),
     [
@@ -139,14 +141,14 @@ GATHERED = b"'a:a1a2a3@0-60';'b:b1@0-60';'b:b2@60-120';"
     ids=str,
 )
 def test_recover_4_a_changed_topology_goes_on_with_what_is_kept(
-    serve, tmp_path, receiver, caplog, isolation, changes, drop, rows, outputs
+    serve, tmp_path, receiver, caplog, changes, drop, rows, outputs
 ):
-    run(serve, application(receiver.port), FIRST, isolation)
+    run(serve, application(receiver.port), FIRST)
     before, changed = tree(tmp_path / "c"), application(receiver.port, **changes)
     for accepted in ({}, {"accept_topology": True, "drop_state": [*drop, "other"]}):
         caplog.clear()
         with pytest.raises(CheckpointError) as refused:
-            serve(changed, isolation, own={"record": tmp_path / "recorded", **accepted})
+            serve(changed, own={"record": tmp_path / "recorded", **accepted})
         assert set(rows) <= set(page(caplog))
         assert tree(tmp_path / "c") == before
         assert not (tmp_path / "recorded").exists()
@@ -156,11 +158,11 @@ def test_recover_4_a_changed_topology_goes_on_with_what_is_kept(
         renamed = not accepted and changes == {"state": "number"}
         assert renamed == ("with state_name='OLD NAME'" in str(refused.value))
     sunk = len(receiver.so_far)
-    run(serve, changed, THEN, isolation, accept_topology=True, drop_state=drop)
+    run(serve, changed, THEN, accept_topology=True, drop_state=drop)
     eventually(lambda: outputs in receiver.so_far[sunk:])
     caplog.clear()
-    run(serve, changed, [], isolation, accept_topology=True, drop_state=drop)  # asked for no more
-    run(serve, changed, [], isolation)
+    run(serve, changed, [], accept_topology=True, drop_state=drop)  # asked for no more
+    run(serve, changed, [])
     assert not page(caplog)
 
 

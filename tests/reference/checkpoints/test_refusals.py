@@ -8,8 +8,6 @@ import os
 import random
 import shutil
 import sqlite3
-import sys
-import types
 import zlib
 
 import pytest
@@ -258,37 +256,6 @@ def test_a_checkpoint_on_a_disk_that_nobody_can_write_can_be_looked_at(tmp_path,
         assert store.head() is not None
         assert sorted(tmp_path.rglob("*")) == before  # SQLite needs no file of its own
     looked_at.verify()
-
-
-@pytest.fixture
-def elsewhere(monkeypatch):
-    """A module with a class of states, which can be removed."""
-    module = types.ModuleType("elsewhere")
-    exec("class Total:\n    def __init__(self):\n        self.count = 0\n", module.__dict__)
-    monkeypatch.setitem(sys.modules, "elsewhere", module)
-    return module
-
-
-def test_a_class_that_is_gone_is_refused_by_name(tmp_path, elsewhere):
-    filled(tmp_path / "c", app=application(builder=elsewhere.Total))
-    del elsewhere.Total
-    with pytest.raises(CheckpointError, match=r"'counts 0', key 'key 0': .*'Total'") as error:
-        restored(tmp_path / "c")
-    assert "--migrate MODULE:FUNCTION" in in_one_line(error)
-
-
-def test_a_class_that_has_gained_attributes_meets_its_setstate(tmp_path, elsewhere):
-    filled(tmp_path / "c", app=application(builder=elsewhere.Total))
-
-    def gain(self, state):
-        self.__dict__.update(state, gained=True)
-
-    elsewhere.Total.__setstate__ = gain
-    recovery = opened(tmp_path / "c", application(builder=elsewhere.Total))
-    machine = Compiled(application(builder=elsewhere.Total), keeps=True)
-    recovery.restore(machine)
-    assert machine.entities()[0].load().gained
-    recovery.close()
 
 
 def test_a_future_format_is_refused(tmp_path, monkeypatch):

@@ -8,22 +8,11 @@ import weakref
 from dataclasses import replace
 
 import pytest
-from drawn_applications import (
-    Seen,
-    cases,
-    first,
-    halves,
-    look,
-    picky,
-    plain,
-    refuse,
-    same,
-    shout,
-    stateless,
-    stateless_multi,
-)
-from hypothesis import event, given
-from hypothesis import strategies as st
+from small_steps import Seen, first, stateful
+from small_steps import computation as stateless
+from small_steps import multi as stateless_multi
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.generating import generate
 from wallaroo_reference.compiled import machine as compiled
 from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
@@ -31,102 +20,69 @@ from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.isolated.interpreter import Interpreter
 
 import wallaroo
-from wallaroo.engine import Case
 
 ENGINE = ReferenceEngine()
 
 
-@given(cases(), st.lists(st.integers(0, 4), max_size=4), st.integers(1, 5))
-def test_order_2_compiled_and_interpreted_are_one(case, batches, partitions):
-    application, log, on_error = case
-    expected = ENGINE.run(
-        Case(
-            application,
-            log,
-            partitions=partitions,
-            on_error=on_error,
-            options={"thorough": True},
-        )
-    )
-    assert expected.findings == ()
-    found = ENGINE.run(
-        Case(
-            application,
-            log,
-            partitions=partitions,
-            on_error=on_error,
-            isolation="trusting",
-            batches=batches,
-        )
-    )
-    assert found.comparable() == expected.comparable()
-    letters = [letter.order for letter in expected.dead_letters]
-    assert letters == sorted(letters)
-    event(f"ended: {expected.ended and expected.ended.kind}")
-    for letter in expected.dead_letters:
-        event(f"reason: {letter.reason}")
+@pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
+def test_order_2_compiled_and_interpreted_are_one(timed):
+    compared = 0
+    for case in map(engine_case, generate(150, 5, "tame", timed=timed)):
+        expected = ENGINE.run(replace(case, isolation="isolated", options={"thorough": True}))
+        if not expected.findings:
+            found = ENGINE.run(replace(case, isolation="trusting"))
+            assert found.comparable() == expected.comparable(), case
+            compared += 1
+    assert compared > 100
 
 
-@given(cases(), st.lists(st.integers(0, 4), max_size=4))
-def test_order_2_the_interpreter_at_any_cut_and_any_number_of_partitions(case, batches):
-    application, log, on_error = case
-    one = ENGINE.run(Case(application, log, on_error=on_error))
-    divided = ENGINE.run(Case(application, log, on_error=on_error, batches=batches))
-    spread = ENGINE.run(Case(application, log, on_error=on_error, partitions=7))
-    assert divided == one
-    assert (spread.outputs, spread.dead_letters) == (one.outputs, one.dead_letters)
-    assert [entity.state for entity in spread.entities] == [entity.state for entity in one.entities]
+def test_compiled_the_source_is_python_and_the_same_each_time():
+    for case in map(engine_case, generate(50, 6)):
+        source = compiled_source(case.application)
+        ast.parse(source)
+        assert compiled_source(case.application) == source
+        assert source.replace("\n", "").isprintable() or source.isascii()
 
 
-@given(cases(), st.data())
-def test_dead_4_a_stopped_run_is_the_beginning_of_one_that_goes_on(case, data):
-    application, log, _ = case
-    whole = ENGINE.run(Case(application, log))
-    isolation = data.draw(st.sampled_from(["isolated", "trusting"]))
-    stopped = ENGINE.run(Case(application, log, on_error="stop", isolation=isolation))
-    for sink, outputs in stopped.outputs.items():
-        assert outputs == whole.outputs[sink][: len(outputs)]
-    assert stopped.dead_letters == () or len(stopped.dead_letters) == 1
-    if stopped.ended is not None and stopped.ended.kind == "on-error":
-        (letter,) = stopped.dead_letters
-        assert letter.order == whole.dead_letters[0].order
-        before = ENGINE.run(Case(application, log[: letter.lineage[0]]))
-        for sink, outputs in before.outputs.items():
-            assert stopped.outputs[sink][: len(outputs)] == outputs
-    elif stopped.ended is None:
-        assert stopped.outputs == whole.outputs
+@stateless
+def same(text):
+    return text
 
 
-@given(cases())
-def test_compiled_the_source_is_python_and_the_same_each_time(case):
-    application, _, _ = case
-    source = compiled_source(application)
-    ast.parse(source)
-    assert compiled_source(application) == source
-    assert all(
-        ord(character) < 128 or character.isprintable() for character in source if character != "\n"
-    )
+@stateless
+def shout(text):
+    return text.upper() if "p" in text else text
 
 
-@given(cases())
-def test_order_2_what_is_drained_meanwhile_is_the_same(case):
-    """Whoever serves a machine takes outputs and dead letters out between two feeds."""
-    application, log, on_error = case
-    for make in (Interpreter, Compiled):
-        whole, drained = make(application, on_error=on_error), make(application, on_error=on_error)
-        outputs = {sink: [] for sink in application.sinks}
-        letters = []
-        for source, payload in log:
-            whole.feed(source, [payload])
-            drained.feed(source, [payload])
-            for sink, taken in drained.outputs.items():
-                outputs[sink] += taken
-                taken.clear()
-            letters += drained.dead_letters
-            drained.dead_letters.clear()
-        assert outputs == whole.outputs
-        assert letters == whole.dead_letters
-        assert drained.ended == whole.ended
+@stateless
+def refuse(text):
+    if "r" in text:
+        raise LookupError(text)
+    return text
+
+
+@stateless_multi
+def halves(text):
+    return [text[:2], text[2:]]
+
+
+@stateful
+def look(text, state):
+    if "r" in text:
+        raise ValueError(text)
+    return [text, True] if "b" in text else (text, False)
+
+
+@wallaroo.encoder
+def plain(text):
+    return text + ";"
+
+
+@wallaroo.encoder
+def picky(text):
+    if "e" in text:
+        raise KeyError(text)
+    return {"n": None, "b": text.encode()}.get(text[:1], text)
 
 
 def test_compiled_says_what_may_be_half_changed(app):

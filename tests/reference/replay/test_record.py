@@ -154,15 +154,6 @@ def test_a_file_that_was_only_begun_when_a_crash_came_is_taken_again(tmp_path):
         assert file.samefile(tmp_path / "log" / file.name)
 
 
-def test_a_recording_is_for_one_run_at_a_time(app, tmp_path, monkeypatch):
-    monkeypatch.setattr("wallaroo.transport.checkpoint._LOCK_TIMEOUT", 0)
-    application = load_application(app, placeholders=True)
-    one = Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
-    with pytest.raises(CheckpointError, match="in use by another run"):
-        Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
-    one.close()
-
-
 def test_a_recording_can_be_read_while_a_run_writes_it(app, tmp_path):
     application = load_application(app, placeholders=True)
     recording = Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)

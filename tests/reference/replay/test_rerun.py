@@ -272,15 +272,6 @@ def test_a_value_of_a_source_that_is_no_generator_is_not_unpickled(tmp_path, cap
     assert "record 4 is a generator's value, and source 'words' is no generator" in said
 
 
-def test_a_recording_whose_input_others_can_write_is_refused(tmp_path, capfd):
-    made, app = voted(tmp_path, *LINES)
-    made = Path(made)
-    (made / "input").chmod(0o770)
-    code, _, said = called(capfd, "rerun", made, app)
-    assert code == 1
-    assert f"others can write into {made / 'input'}" in said
-
-
 def test_what_is_written_does_not_replace_the_recording(tmp_path, capfd):
     made, app = voted(tmp_path, *LINES)
     made = Path(made)

@@ -15,7 +15,6 @@ from served import BOTH, application, connect, send, shout, stopped
 import wallaroo
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import frame, frames
-from wallaroo.transport.dead_letters import DeadLetterFileError
 from wallaroo.transport.listener import ListenError
 
 
@@ -96,20 +95,6 @@ def test_a_full_disk_under_the_dead_letters_ends_the_run(serve, receiver):
     assert receiver.data == b"A\nB\n"
 
 
-def test_isolated_mode_reports_findings_in_the_summary(serve, receiver):
-    @wallaroo.state_computation(name="forget")
-    def forget(message, state):
-        state.count += 1
-        return message, False
-
-    handle = serve(
-        application(receiver.port, ("to_stateful", forget, Count, "s")), isolation="isolated"
-    )
-    send(handle, frames([b"a"] * 3))
-    (finding,) = stopped(handle).findings
-    assert (finding.kind.value, finding.step) == ("unflagged-mutation", "forget")
-
-
 def test_kill_and_restart_listens_where_it_was_and_begins_anew(serve, receiver):
     handle = serve(application(receiver.port, ("to_stateful", number, Count, "s")))
     send(handle, frames([b"a", b"a"]))
@@ -137,11 +122,6 @@ def test_a_port_in_use_says_which_and_leaves_nothing_behind(serve, receiver):
 def test_a_sink_at_port_0_is_refused_before_anything_listens(serve):
     with pytest.raises(WallarooParameterError, match=r"sink p/0 cannot connect to 127.0.0.1:0"):
         serve(application(0))
-
-
-def test_a_file_for_dead_letters_that_cannot_be_opened_is_refused(serve, receiver, tmp_path):
-    with pytest.raises(DeadLetterFileError, match="Is a directory"):
-        serve(application(receiver.port), dead_letters=tmp_path)
 
 
 def test_progress_tells_what_is_going_on(serve, receiver):

@@ -58,16 +58,6 @@ def test_stdin_faster_than_stdout_is_held_back(serve):
     assert summary.exit_code == 0
 
 
-def test_a_reader_of_stdout_that_goes_away_ends_the_run(serve):
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "wb", buffering=0) as writer:
-        handle = serve(application(0), stdin=io.BytesIO(b"a\n" * 1000), stdout=writer)
-        summary = handle.wait(20)
-    assert summary.exit_code == 1
-    assert summary.problem == "the outputs cannot be written: Broken pipe"
-
-
 def test_the_end_of_stdin_waits_for_a_sink_that_makes_progress_and_no_other(serve, receiver):
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]

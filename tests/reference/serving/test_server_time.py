@@ -103,15 +103,6 @@ def test_time_1_a_tick_lets_a_window_fire_without_further_input(serve, receiver)
     assert (summary.exit_code, summary.open_windows) == (0, 0)
 
 
-def test_time_1_on_the_machines_own_clock_too(serve, receiver):
-    windows = wallaroo.range_windows(wallaroo.milliseconds(20)).over(Count)
-    handle = serve(built(receiver, source().to(windows)))
-    send(handle, "a")
-    eventually(lambda: handle.progress().written == 1)
-    assert stopped(handle).exit_code == 0
-    assert receiver.data.endswith(b": 1\n")
-
-
 def test_time_5_the_end_of_stdin_ends_its_source_and_all_windows_fire(serve):
     out = io.BytesIO()
     pipeline = source(event_time=seconds_of).to(TEN_SECONDS.over(Count)).to_sink(sink(1))
