@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 import pytest
-from small_steps import Seen, computation, first, multi, see, whole, words
+from small_steps import Seen, computation, multi, see, whole
 
 import wallaroo
 
@@ -148,21 +148,6 @@ def test_dead_3_an_exit_ends_the_run(app, run, error, where):
     assert (ended.lineage, ended.error_type) == ((1,), error.__name__)
 
 
-def test_dead_3_items_before_the_exit_are_delivered(app, run):
-    @computation
-    def leave_at_x(text):
-        if text == "x":
-            raise SystemExit(0)
-        if text == "!":
-            raise ValueError
-        return text
-
-    result = run(app(("to", words), ("to", leave_at_x)), [b"a ! b x c"])
-    assert result.output == [b"'a';", b"'b';"]
-    assert [letter.lineage for letter in result.dead_letters] == [(0, 1)]
-    assert result.trace.ended.lineage == (0, 3)
-
-
 @pytest.mark.parametrize("sink", [0, 1, 2])
 def test_dead_4_sinks_get_exactly_what_precedes_it(app, run, sink):
     encoders = [
@@ -171,16 +156,6 @@ def test_dead_4_sinks_get_exactly_what_precedes_it(app, run, sink):
     result = run(app(encoder=encoders), [b"a", b"x", b"b"], on_error="stop")
     assert result.outputs == {("p", n): [b"a", b"x"] if n < sink else [b"a"] for n in range(3)}
     assert result.trace.ended.step is None
-
-
-@pytest.mark.parametrize("batches", [None, [1], [2, 1], [1, 1, 1, 1]])
-@pytest.mark.parametrize("payload", [b"\xff", b"unknown", b""])
-def test_dead_4_whatever_the_reason_and_the_cut(app, run, payload, batches):
-    application = app(("to_state_partition", see, Seen, "s", first, ["a", "b"]))
-    result = run(application, [b"a", payload, b"b", b"a"], on_error="stop", batches=batches)
-    assert result.output == [b"'a';"]
-    assert len(result.dead_letters) == 1
-    assert list(result.structures["s"]) == ["a"]
 
 
 def test_dead_1_an_exception_raised_again_and_again_does_not_grow(app, run):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from small_windows import Gather, built, fail, said, sink
+from small_windows import built, sink
 
 import wallaroo
-from wallaroo import range_windows, seconds
 from wallaroo.testing import Session
 
 
@@ -69,50 +68,11 @@ def test_graph_4_one_that_raises_is_a_dead_letter_and_the_source_ends(run, broke
     assert (letter.reason.value, letter.error_type) == ("raised", "ValueError")
 
 
-def test_graph_4_its_failure_is_told_though_sources_do_not_end_with_the_input(run):
-    result = run(built(generator(Counting(5, broken=2)).to_sink(sink())), end=False)
-    assert [letter.error_type for letter in result.dead_letters] == ["ValueError"]
-
-
-def test_graph_4_its_source_ends_so_that_windows_fire_though_it_raised(run):
-    class Total(Gather):
-        def update(self, number, names):
-            return f"{names}{number}"
-
-    config = wallaroo.GenSourceConfig(Counting(9, broken=3), event_time=seconds)
-    numbers = wallaroo.source("numbers", config)
-    application = built(numbers.to(range_windows(seconds(10)).over(Total())).to_sink(sink()))
-    assert said(run(application)) == ["():012@0-10"]
-
-
 def test_graph_4_system_exit_ends_the_run(run):
     result = run(built(generator(Counting(5, broken=2, error=SystemExit)).to_sink(sink())))
     assert result.output == [b"0;", b"1;"]
     assert result.dead_letters == []
     assert (result.trace.ended.kind, result.trace.ended.error_type) == ("exit", "SystemExit")
-
-
-def test_graph_4_what_the_application_does_to_a_value_shows_in_no_later_one(isolated):
-    class Growing:
-        def initial_value(self):
-            return ["first"]
-
-        def apply(self, last):
-            return [*last, "more"] if len(last) < 3 else None
-
-    @wallaroo.computation(name="spoil")
-    def spoil(message):
-        message.clear()
-        return message
-
-    application = built(generator(Growing()).to(spoil).to_sink(sink()))
-    assert isolated(application).output == [b"[];"] * 3
-
-
-def test_graph_4_dead_letters_of_values_have_no_payload(run, letters):
-    result = run(built(generator(Counting(1)).to(fail).to_sink(sink())))
-    assert [letter[0] for letter in letters(result)] == [(0,), (1,)]
-    assert [letter.payload for letter in result.dead_letters] == [None, None]
 
 
 def test_graph_4_a_session_generates_when_it_is_told():

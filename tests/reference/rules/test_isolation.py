@@ -102,20 +102,6 @@ def test_state_7_of_a_multi_call_nothing_goes_on(app, isolated, result, reason):
     assert "altered" not in repr(found.structures)
 
 
-def test_state_4_what_a_generator_alters_is_part_of_the_call(app, isolated):
-    @wallaroo.state_computation_multi(name="lazily")
-    def lazily(message, state):
-        def items():
-            for character in message:
-                state.items.append(character)
-                yield "".join(state.items)
-
-        return items(), message != "xy"
-
-    found = isolated(app(("to_stateful", lazily, Seen, "s")), [b"ab", b"xy", b"c"])
-    assert found.output == [b"'a';", b"'ab';", b"'abx';", b"'abxy';", b"'abc';"]
-
-
 def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
     @wallaroo.state_computation(name="rebinds")
     def rebinds(message, state):
@@ -127,61 +113,6 @@ def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
     ((_, state),) = found.structures["s"].items()
     assert state[0].endswith("Seen")
     assert state[3] == ["dict", [[["str", "items"], ["list", []]]]]
-
-
-def test_state_6_an_output_is_what_it_was_when_the_call_ended(app, isolated):
-    @wallaroo.state_computation(name="whole state")
-    def whole_state(message, state):
-        state.items.append(message)
-        return state, True
-
-    @wallaroo.computation(name="alter")
-    def alter(state):
-        state.items.append("!")
-        return state
-
-    @wallaroo.encoder
-    def encode(state):
-        return ",".join(state.items)
-
-    application = app(("to_stateful", whole_state, Seen, "s"), ("to", alter), encoder=encode)
-    found = isolated(application, [b"a", b"b"])
-    assert found.output == [b"a,!", b"a,b,!"]
-    assert "'!'" not in repr(found.structures)
-
-
-def test_state_6_each_item_of_a_multi_output_has_its_own(app, isolated):
-    @wallaroo.computation_multi(name="same twice")
-    def same_twice(message):
-        return [message, message, [message]]
-
-    @wallaroo.computation(name="alter")
-    def alter(message):
-        (message[0] if isinstance(message, list) else message).notes.append("!")
-        return message
-
-    found = isolated(app(("to", same_twice), ("to", alter), decoder=decode), [b"a"])
-    assert found.output == [b"a!;", b"a!;", b"[a!];"]
-
-
-def test_state_6_each_sinks_encoder_has_its_own(app, isolated):
-    @wallaroo.encoder
-    def encode(message):
-        message.notes.append("!")
-        return repr(message)
-
-    found = isolated(app(decoder=decode, encoder=[encode] * 3), [b"a"])
-    assert set(map(tuple, found.outputs.values())) == {(b"a!",)}
-
-
-def test_route_1_what_a_partition_function_does_to_the_message_is_invisible(app, isolated):
-    @wallaroo.partition
-    def route(message):
-        message.notes.append("routed")
-        return message.text
-
-    application = app(("to_state_partition", see, Seen, "s", route), decoder=decode)
-    assert isolated(application, [b"a", b"a"]).output == [b"'a';", b"'aa';"]
 
 
 def test_state_6_a_decoders_message_is_its_own_from_then_on(app, isolated):
@@ -216,23 +147,6 @@ def test_isolation_what_does_not_survive_is_unportable_where_it_is_made(
     assert found.output == [b"'a';", b"'b';"]
     assert letters(found) == [((1,), "give", None, None, "unportable")]
     assert found.dead_letters[0].error_type is None
-
-
-def test_isolation_a_state_altered_into_the_unportable_and_not_kept_is_no_matter(app, isolated):
-    @wallaroo.state_computation(name="tries")
-    def tries(message, state):
-        state.items.append(threading.Lock())
-        return len(state.items), False
-
-    found = isolated(app(("to_stateful", tries, Seen, "s")), [b"a", b"b"])
-    assert found.output == [b"1;", b"1;"]
-    assert found.dead_letters == []
-
-
-def test_isolation_a_builder_of_the_unportable(app, isolated, letters):
-    found = isolated(app(("to_stateful", see, Lock, "s")), [b"a", b"b"])
-    assert [letter[1:] for letter in letters(found)] == [("see", None, (), "unportable")] * 2
-    assert found.structures == {"s": {}}
 
 
 class Twice:

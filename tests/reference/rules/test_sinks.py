@@ -57,17 +57,3 @@ def test_sink_1_anything_else_is_a_dead_letter(app, run, letters, encoded):
     assert result.output == []
     assert letters(result) == [((0,), None, 0, None, "encode")]
     assert result.dead_letters[0].error_type is None
-
-
-@pytest.mark.parametrize("error", [ValueError, UnicodeEncodeError, KeyError, StopIteration])
-def test_sink_1_raising_is_a_dead_letter_of_that_sink_alone(app, run, letters, error):
-    arguments = ("utf-8", "a", 0, 1, "why") if error is UnicodeEncodeError else ("why",)
-
-    def encode(message):
-        raise error(*arguments)
-
-    fine = wallaroo.encoder(lambda message: message)
-    result = run(app(encoder=[fine, wallaroo.encoder(encode), fine]), [b"a", b"b"])
-    assert result.outputs == {("p", 0): [b"a", b"b"], ("p", 1): [], ("p", 2): [b"a", b"b"]}
-    assert letters(result) == [((0,), None, 1, None, "encode"), ((1,), None, 1, None, "encode")]
-    assert result.dead_letters[0].error_type == error.__name__

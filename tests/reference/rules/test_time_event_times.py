@@ -79,32 +79,6 @@ def test_time_2_anything_else_is_bad_time(run, time):
     assert letter.error
 
 
-def test_time_2_what_raises_is_raised(run, letters):
-    result = run(timed_by({}), {"events": [b"a 0"]})
-    assert letters(result) == [((0,), None, None, None, "raised")]
-    assert result.dead_letters[0].error_type == "KeyError"
-    assert "lambda" in result.dead_letters[0].where[-1].function
-
-
-def test_time_2_system_exit_ends_the_run(run):
-    def leave(event):
-        raise SystemExit
-
-    result = run(built(events(event_time=leave).to_sink(sink())), {"events": [b"a 0", b"b 0"]})
-    assert (result.trace.ended.kind, result.trace.ended.lineage) == ("exit", (0,))
-    assert result.dead_letters == []
-
-
-def test_time_2_a_window_s_output_has_another(run):
-    class Again(Gather):
-        def update(self, message, names):
-            return f"{names}x"
-
-    pipeline = events().key_by(initial).to(TEN.over(Gather())).to(range_windows(1).over(Again("x")))
-    result = run(built(pipeline.to_sink(sink())), {"events": [b"a 3"]})
-    assert result.output == [b"'a:x@10-10';"]  # the last nanosecond before 10 s
-
-
 def test_time_2_its_dead_letter_comes_behind_what_its_record_makes_due(run, letters):
     # Arrival makes it due; the message of that record is a dead letter for its event time.
     left = arrivals().key_by(initial).to(TEN.over(Gather())).to(fail).done()
@@ -118,19 +92,6 @@ def test_time_2_its_dead_letter_comes_behind_what_its_record_makes_due(run, lett
     ]
     assert [letter.payload for letter in result.dead_letters] == [None, b"b 0"]
     assert [letter.source for letter in result.dead_letters] == ["bad", "bad"]
-
-
-def test_time_2_what_it_does_to_the_message_is_invisible(isolated):
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def as_list(payload):
-        return payload.decode().split()
-
-    def take(words):
-        return seconds(int(words.pop()))
-
-    source = events(decoder=as_list, event_time=take)
-    application = built(source.to_sink(sink()))
-    assert isolated(application, {"events": [b"a 1"]}).output == [b"['a', '1'];"]
 
 
 @pytest.mark.parametrize("windows", [True, False], ids=["windows", "nothing else about time"])
@@ -148,20 +109,6 @@ def test_time_2_an_event_time_too_far_ahead_of_its_arrival_is_none(run, windows)
 
 _AHEAD = [(b"a", 5), (b"b", 7), (b"c", 7), (b"d", 1_772_442_000), (b"e", 3)]
 """A name and an event time of each second."""
-
-
-def test_time_2_what_a_generator_gives_is_not_too_far_ahead_either(run):
-    class Steps:
-        def initial_value(self):
-            return 0
-
-        def apply(self, last):
-            return None if last == 3 else last + 1
-
-    config = wallaroo.GenSourceConfig(Steps(), event_time=seconds, max_ahead=seconds(2))
-    result = run(built(wallaroo.source("events", config).to_sink(sink())))
-    assert result.output == [b"0;", b"1;", b"2;"]
-    assert [one.reason for one in result.dead_letters] == ["bad-time"]
 
 
 @pytest.mark.parametrize(("event_time", "max_ahead"), [(None, 5), (when, -1), (when, 5.0)])

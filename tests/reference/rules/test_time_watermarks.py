@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from small_windows import Gather, arrivals, built, events, initial, said, sink, windowed
+from small_windows import Gather, built, events, initial, said, sink, windowed
 
-import wallaroo
 from wallaroo import range_windows, seconds
-from wallaroo.records import End, Frame, Tick
 
 TEN = range_windows(seconds(10))
 IDLE = seconds(30)
@@ -18,38 +16,6 @@ def union(*sources, windows=TEN):
     for source in sources[1:]:
         merged = merged.merge(source.key_by(initial))
     return built(merged.to(windows.over(Gather())).to_sink(sink()))
-
-
-def test_time_3_without_event_times_any_record_moves_it(run):
-    application = union(arrivals(), arrivals("other"))
-    for record in (
-        Tick(seconds(10)),
-        Frame("other", b"b 0", seconds(10)),
-        Frame("other", b"nonsense", seconds(10)),
-        End("other", seconds(10)),
-    ):
-        result = run(application, [Frame("events", b"a 0"), record], end=False)
-        assert said(result) == ["a:a@0-10"]
-
-
-def test_time_3_a_filtered_message_has_no_event_time(run):
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def some(payload):
-        name, time = payload.decode().split()
-        return None if name == "-" else (name, float(time))
-
-    result = run(
-        windowed(TEN, source=events(decoder=some)), {"events": [b"a 1", b"- 99"]}, end=False
-    )
-    assert result.output == []
-
-
-def test_time_3_sources_on_no_way_to_a_step_do_not_matter(run):
-    step = TEN.over(Gather())
-    left = events("left").key_by(initial).to(step).to_sink(sink())
-    application = built(left, events("silent").done())
-    result = run(application, [("left", b"a 1"), ("left", b"a 12")], end=False)
-    assert said(result) == ["a:a@0-10"]
 
 
 @pytest.mark.parametrize("frame", [b"a 9", b"nonsense", b"b 3"])
@@ -89,17 +55,3 @@ def test_time_3_delays_of_windows_on_the_way_are_taken_off(run):
     result = run(application, {"events": [*log, b"a3 17"]}, end=False)
     assert said(result) == ["a:[a:a1@0-10]@0-10"]
     assert result.dead_letters == []
-
-
-def test_time_3_the_shorter_way_does_not_count_where_there_is_a_longer_one(run):
-    class Any(Gather):
-        def update(self, message, names):
-            return names + (message if isinstance(message, str) else message[0])
-
-    keyed = events().key_by(initial)
-    slow = keyed.to(TEN.with_delay(seconds(20)).over(Gather()))
-    application = built(slow.merge(keyed).to(TEN.over(Any("both"))).to_sink(sink()))
-    result = run(application, {"events": [b"a1 1", b"a2 29"]}, end=False)
-    assert result.output == []
-    result = run(application, {"events": [b"a1 1", b"a2 30"]}, end=False)
-    assert said(result) == ["a:a1a:a1@0-10@0-10"]

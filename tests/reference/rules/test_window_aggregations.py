@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from small_windows import Gather, events, said, windowed
+from small_windows import Gather, said, windowed
 
 from wallaroo import range_windows, seconds
-from wallaroo.records import Tick
 
 TEN = range_windows(seconds(10))
 LOG = {"events": [b"a1 1", b"b1 2", b"a2 3"]}
@@ -39,42 +38,6 @@ def test_window_4_output_with_and_without_the_window(run):
     assert run(windowed(TEN, Default), LOG).output[0] == b"True;"
 
 
-def test_window_4_an_accumulator_that_cannot_be_pickled_is_unportable(isolated, letters):
-    class Unportable(InPlace):
-        def update(self, event, names):
-            return [*names, (lambda: 0) if event[0] == "a2" else event[0]]
-
-    result = isolated(windowed(TEN, Unportable), LOG)
-    assert letters(result) == [((2,), "Unportable", None, "a", "unportable")]
-    assert said(result) == ["a1", "b1"]  # the window is as it was
-
-
-def test_window_9_a_message_that_fails_has_never_come(run, letters):
-    class Careful(InPlace):
-        def update(self, event, names):
-            names.append(event[0])
-            if event[0] in ("a1", "a2"):
-                raise ValueError
-
-    result = run(windowed(TEN, Careful), LOG, end=False)
-    assert letters(result) == [
-        ((0,), "Careful", None, "a", "raised"),
-        ((2,), "Careful", None, "a", "raised"),
-    ]
-    assert [window.key for window in result.open_windows] == ["b"]
-    assert [letter.payload for letter in result.dead_letters] == [b"a1 1", b"a2 3"]
-
-
-def test_window_9_initial_accumulator_that_raises(run, letters):
-    class Broken(InPlace):
-        def initial_accumulator(self):
-            raise ValueError
-
-    result = run(windowed(TEN, Broken), LOG)
-    assert [letter[0] for letter in letters(result)] == [(0,), (1,), (2,)]
-    assert result.open_windows == []
-
-
 @pytest.mark.parametrize("method", ["combine", "output"])
 def test_window_9_what_raises_at_a_firing_loses_that_window_only(run, method):
     class Broken(Gather):
@@ -101,28 +64,6 @@ def test_window_9_what_raises_at_a_firing_loses_that_window_only(run, method):
         "b:b1@5-15",
     ]
     assert [window.key for window in result.open_windows] == ["c", "c"]
-
-
-def test_window_9_at_a_tick_there_is_no_source(run):
-    class Broken(InPlace):
-        def output(self, key, names):
-            raise ValueError
-
-    source = events(event_time=None)
-    application = windowed(TEN, Broken, source)
-    result = run(application, [("events", b"a 1"), Tick(seconds(10))], end=False)
-    (letter,) = result.dead_letters
-    assert (letter.lineage, letter.source, letter.payload) == ((1, -1, 0), None, None)
-
-
-def test_window_9_an_output_that_is_unportable(isolated, letters):
-    class Unportable(InPlace):
-        def output(self, key, names):
-            return (lambda: 0) if key == "a" else "b"
-
-    result = isolated(windowed(TEN, Unportable), LOG)
-    assert letters(result) == [((3, -1, 0), "Unportable", None, "a", "unportable")]
-    assert said(result) == ["b"]
 
 
 @pytest.mark.parametrize("method", ["initial_accumulator", "update", "combine", "output"])

@@ -1,12 +1,12 @@
-"""Range windows: the grid, when they fire, panes (window-2, window-3, window-5, window-10, -11)."""
+"""Windows: panes and accumulators (window-5, window-11), sessions (window-7)."""
 
 from __future__ import annotations
 
 import pytest
-from small_windows import Gather, built, config, events, initial, said, sink, windowed
+from small_windows import Gather, config, initial, said, sink, windowed
 
 import wallaroo
-from wallaroo import range_windows, seconds
+from wallaroo import range_windows, seconds, session_windows
 
 TEN = range_windows(seconds(10))
 
@@ -45,25 +45,6 @@ def test_window_5_what_is_done_to_an_accumulator_shows_nowhere_else(isolated, ca
     assert said(isolated(application, {"events": log})) == ["a1a4", "a1a4a2", "a2a3", "a3"]
 
 
-def test_window_5_an_update_that_alters_the_message(isolated):
-    class Altering(Gather):
-        def update(self, names, accumulator):
-            return accumulator + names.pop()
-
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def as_list(payload):
-        return [payload.decode()]
-
-    source = events(decoder=as_list, event_time=None)
-    keyed = source.key_by(wallaroo.key_extractor(lambda words: "k"))
-    application = built(
-        keyed.to(TEN.over(Altering())).to_sink(sink()),
-        keyed.to(TEN.over(Altering("again"))).to_sink(sink()),
-    )
-    result = isolated(application, {"events": [b"a", b"b"]})
-    assert list(result.outputs.values()) == [[b"'k:ab@0-10';"]] * 2
-
-
 @pytest.mark.parametrize("error", [ValueError, SystemExit])
 def test_window_11_a_combine_that_raises_is_listed_as_such(run, error):
     class Broken(Gather):
@@ -91,3 +72,10 @@ def test_window_1_the_builder_s_form_without_a_partition_function(run):
     )
     result = run(application, {"events": [b"a 1", b"b 2"]}, end=False)
     assert [window.key for window in result.open_windows] == [()]
+
+
+PATIENT = session_windows(seconds(10)).with_delay(seconds(100))
+
+
+def test_window_7_on_a_tie_the_one_that_was_there_comes_first(run):
+    assert said(run(windowed(PATIENT), {"events": [b"a1 1", b"a2 1"]})) == ["a:a1+a2@1-11"]
