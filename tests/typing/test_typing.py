@@ -10,7 +10,7 @@ import pytest
 from mypy import api
 
 from wallaroo.cli.main import main
-from wallaroo.loading import load_application, load_module
+from wallaroo.loading import load_module
 
 pytestmark = pytest.mark.xdist_group("typing")  # mypy runs once
 
@@ -27,7 +27,7 @@ CONFIG = f"""\
 strict = true
 mypy_path = {ROOT}:{HERE}
 cache_dir = {ROOT / ".mypy_cache" / "users"}
-[mypy-unannotated,votes,test_votes,minutes,test_minutes]
+[mypy-votes,test_votes,minutes,test_minutes]
 check_untyped_defs = true
 disallow_untyped_defs = false
 disallow_untyped_calls = false
@@ -54,16 +54,10 @@ def said(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "module",
-    ["applications", "streams", "unannotated", "votes", "test_votes", "minutes", "test_minutes"],
+    ["applications", "streams", "votes", "test_votes", "minutes", "test_minutes"],
 )
 def test_typing_right_applications_pass(said, module):
     assert [line for line in said if f"/{module}.py:" in line] == []
-
-
-@pytest.mark.parametrize("module", ["applications", "unannotated"])
-def test_typing_right_applications_are_built(module):
-    application = load_application(HERE / f"{module}.py", placeholders=True)
-    assert list(application.sources) == ["decorated", "classes"]
 
 
 def test_typing_a_class_that_names_its_kind_runs():

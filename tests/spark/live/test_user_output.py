@@ -9,7 +9,6 @@ import pytest
 import talking_app
 from wallaroo_spark.jvm.session import session
 
-from wallaroo import testing
 from wallaroo.engine import ServeOptions
 from wallaroo.loading import load_application
 
@@ -38,14 +37,3 @@ def test_a_live_run_logs_what_its_workers_print_and_log(spark_engine, caplog, ca
     assert {"[add] building", "[encode] encoding"} <= set(capsys.readouterr().err.splitlines())
     (failed,) = [record for record in caplog.records if record.exc_text or record.exc_info]
     assert "KeyError: 'a'" in logging.Formatter().format(failed)
-
-
-def test_a_bounded_run_logs_what_its_workers_log(spark_engine, caplog, capsys):
-    caplog.set_level(logging.INFO)
-    application = load_application(talking_app.__file__)
-    testing.run(application, {"p": [b"a"]}, engine="spark")
-    logged = {
-        (record.name, getattr(record, "step", ""), record.getMessage()) for record in caplog.records
-    }
-    assert {("talking", "first", "computed a"), ("talking", "second", "computed a")} <= logged
-    assert r"[first] computing\x1b a" in capsys.readouterr().err.splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wallaroo_spark.wire.job import Address
@@ -57,15 +56,6 @@ def test_state_3_entities_are_what_was_put_last(batches, segment_bytes):
         assert {entity: state for _, entity, state in stored(store)} == expected
 
 
-def test_addresses_share_nothing():
-    store = MemoryMap()
-    for number in range(3):
-        entities = Entities(store, Address(0, 0, number))
-        entities.put(b"key", b"%d" % number)
-        entities.flush()
-    assert sorted(stored(store)) == [(Address(0, 0, n), b"key", b"%d" % n) for n in range(3)]
-
-
 def test_the_number_of_segments_follows_the_entities():
     store = Counting()
     put_all(store, [(b"%d" % n, b"x" * 60) for n in range(1000)], 1000)
@@ -96,14 +86,6 @@ def test_one_huge_entity_does_not_split_the_others():
     store = MemoryMap()
     put_all(store, [(b"huge", b"x" * 1_000_000), *[(b"%d" % n, b"x") for n in range(10)]], 1000)
     assert len(store) <= 2
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33])
-def test_splits_lose_no_entity(count):
-    store = MemoryMap()
-    for number in range(count):
-        put_all(store, [(b"%d" % number, b"state")], segment_bytes=1)
-    assert {entity for _, entity, _ in stored(store)} == {b"%d" % n for n in range(count)}
 
 
 def test_the_number_of_segments_follows_entities_that_go():

@@ -28,52 +28,6 @@ def test_window_3_what_is_due_is_found_in_a_later_batch_and_once():
     assert store.get(b"13") == [13]
 
 
-def test_a_key_that_waits_for_a_later_time_is_found_at_the_noted_one():
-    _, store = opened(MemoryMap())
-    store.put(b"a", 1, due=5)
-    store.put(b"a", 2, due=25)
-    assert list(store.due(5)) == [b"a"]
-    store.put(b"a", 2, due=25)
-    assert list(store.due(24)) == []
-    assert list(store.due(25)) == [b"a"]
-
-
-def test_window_8_a_window_opened_after_the_last_was_filled_is_found_too():
-    _, store = opened(MemoryMap())
-    store.put(b"a", 1, due=5)
-    store.put(b"a", None, due=None)
-    assert list(store.due(5)) == []
-    store.put(b"a", 2, due=25)
-    assert list(store.due(25)) == [b"a"]
-
-
-def test_window_10_closed_windows_leave_nothing():
-    memory = MemoryMap()
-    entities, store = opened(memory)
-    for number in range(50):
-        store.put(b"%d" % number, [number], due=number)
-    store.flush()
-    entities.flush()
-    entities, store = opened(memory)
-    for key in list(store.due(100)):
-        store.put(key, None, due=None)
-    store.flush()
-    entities.flush()
-    assert entities.count == 0
-
-
-def test_time_1_what_is_due_next_is_exact_whatever_the_calendar_notes():
-    _, store = opened(MemoryMap())
-    waits = {b"a": 5, b"b": 7, b"c": 90}
-    for key, due in waits.items():
-        store.put(key, [due], due=due)
-    store.put(b"a", [40], due=40)  # noted at 5 still
-    store.put(b"b", None, due=None)  # noted at 7 still
-    assert store.next_due(lambda windows: windows[0]) == 40
-    assert list(store.due(39)) == []
-    assert list(store.due(40)) == [b"a"]
-
-
 changes = st.lists(
     st.tuples(st.sampled_from([b"a", b"b", b"c", b"d"]), st.none() | st.integers(1, 60)),
     max_size=8,

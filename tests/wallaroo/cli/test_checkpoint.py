@@ -111,6 +111,7 @@ def test_a_file_in_place_of_a_checkpoint_is_refused(made, tmp_path, capsys):
         ["checkpoint", str(file)],
         ["rerun", str(file), app],
         ["run", app, "--stdin", "--stdout", "--checkpoint", str(file)],
+        ["run", app, "--stdin", "--stdout", "--checkpoint", str(file), "--engine", "spark"],
         ["run", app, "--stdin", "--stdout", "--record", str(file)],
     ):
         assert main(command) == 2
