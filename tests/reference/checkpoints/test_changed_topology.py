@@ -32,7 +32,7 @@ def upper(event):
     return event[0].upper(), event[1]
 
 
-def counted(event, state):
+def numbered(event, state):
     state.count += 1
     return f"{event[0]}{state.count}", event[1]
 
@@ -58,7 +58,7 @@ def application(
         if state and name == "in":
             kept = {} if expires is None else {"expire_after": seconds(expires)}
             kept |= {"state_name": state_name} if state_name else {}
-            way = way.to(wallaroo.state_computation(name=state, state=Count, **kept)(counted))
+            way = way.to(wallaroo.state_computation(name=state, state=Count, **kept)(numbered))
         if windows and name == "in":
             if isinstance(windows, int):
                 windows = wallaroo.range_windows(seconds(windows))
