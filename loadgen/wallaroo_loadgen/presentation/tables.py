@@ -23,7 +23,7 @@ def latency_rows(result: Result, columns: Sequence[str] = COLUMNS) -> Rows:
         ("own lateness", result.own_lateness),
     ]
     if result.own is not None and "latency" in result.own:
-        rows.append(("application's", result.own["latency"]))
+        rows.append(("application", result.own["latency"]))
     return [
         ["", *columns],
         *[[name, *[show(values[column]) for column in columns]] for name, values in rows],
