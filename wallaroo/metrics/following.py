@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.components import Generator
+from wallaroo.kafka_records import Header
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Lineage
 from wallaroo.user_code.calls import Call, CallSite, instrument
@@ -79,6 +80,7 @@ class Followed:
         source: its source.
         sequence: its sequence number.
         visits: what was called for it.
+        context: of a record of Kafka, the headers that say which trace it belongs to.
         arrived, ended: nanoseconds since 1970.
         delivered: when its outputs were delivered, by sink: with all those of its read (reference),
             or of its micro-batch (Spark).
@@ -87,6 +89,7 @@ class Followed:
     source: str
     sequence: int
     visits: Visits = field(default_factory=Visits)
+    context: tuple[Header, ...] = ()
     arrived: int = 0
     ended: int = 0
     delivered: dict[SinkId, int] = field(default_factory=dict)

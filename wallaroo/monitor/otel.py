@@ -46,6 +46,7 @@ from opentelemetry.trace import (
     Tracer,
     set_span_in_context,
 )
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from wallaroo.metrics.following import Followed, Visit
 from wallaroo.metrics.process import ProcessWatch
@@ -290,6 +291,8 @@ _Made = list[tuple[Visit, Span]]
 def make_spans(tracer: Tracer, application: Application, followed: Followed) -> None:
     """Make the spans of a record: one for it, one for each step, one for each output.
 
+    A record of Kafka belongs to the trace, and to the span, that its headers name.
+
     The parent of a message's span is the span of the message that it was made from: that of the
     nearest earlier step at which the message's lineage is the beginning of its own. A message that
     a window gave in a record's turn has the record as its parent.
@@ -299,8 +302,10 @@ def make_spans(tracer: Tracer, application: Application, followed: Followed) -> 
         application: what the record went through.
         followed: the record.
     """
+    headers = {name: (value or b"").decode("latin-1") for name, value in followed.context}
     root = tracer.start_span(
         f"frame {encodable(followed.source)}",
+        context=TraceContextTextMapPropagator().extract(headers),
         kind=SpanKind.CONSUMER,
         attributes={
             "wallaroo.source": encodable(followed.source),

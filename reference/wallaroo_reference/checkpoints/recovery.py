@@ -38,6 +38,7 @@ from wallaroo.transport.checkpoint import (
 )
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.kafka.context import Contexts, contexts_of
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
 from wallaroo.transport.kafka.source import Positions
 from wallaroo.transport.log_directory import LogEnds
@@ -73,9 +74,11 @@ class FromTopic:
     at: int
 
 
-Entry: TypeAlias = "tuple[str, Sequence[Any], int, int | None] | Single | FromTopic"
-"""Frames of one source and arrival time, or of a Kafka source what one partition has; another
-record; or a run that is still to be taken apart."""
+Entry: TypeAlias = (
+    "tuple[str, Sequence[Any], int, int | None, Contexts | None] | Single | FromTopic"
+)
+"""Frames of one source and arrival time, or of a Kafka source what one partition has, with the
+traces of that; another record; or a run that is still to be taken apart."""
 
 
 class OnDisk(Protocol):
@@ -356,7 +359,9 @@ class Recovery(OnDisk):
             partition, last = read[-1].partition, read[-1].offset
             kafka.positions.read(following, source, partition, last + 1)
             whole = kafka.topics[source][1]
-            yield source, read if whole else [one.value for one in read], run.at, partition
+            contexts = contexts_of(read[0].offset, {one.offset: one.headers for one in read})
+            payloads = read if whole else [one.value for one in read]
+            yield source, payloads, run.at, partition, contexts
         else:
             for record in _entries(run):
                 if isinstance(record, Assigned):
@@ -540,7 +545,7 @@ def _accumulator(value: bytes) -> bytes:
 
 def _entries(run: Run) -> Iterator[Entry]:
     if run.kind is Kind.FRAME:
-        yield run.source, run.payloads, run.at, None
+        yield run.source, run.payloads, run.at, None, None
         return
     for record in run.records():
         if isinstance(record, Value):

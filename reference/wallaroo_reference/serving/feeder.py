@@ -24,6 +24,7 @@ from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource, LoggedValue
+from wallaroo.transport.kafka.context import Context, Contexts, carry_on, contexts_of
 from wallaroo.transport.skipping import way_past
 from wallaroo.transport.threads import forked_at, in_child
 from wallaroo_reference.checkpoints.recovery import FromTopic
@@ -44,8 +45,9 @@ MOST_OF_A_MESSAGE = 256 << 20  # bytes of outputs
 
 _LOOK = 0.05  # seconds between looks at the clock while something will be due
 
-_Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None]
-"""What waits of a source: frames, or records of consecutive offsets; arrival time, partition."""
+_Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None, Contexts | None]
+"""What waits of a source: frames, or records of consecutive offsets; arrival time, partition, and
+the traces that the records belong to."""
 
 Entry: TypeAlias = _Frames | Single
 """What waits to be processed together."""
@@ -149,6 +151,7 @@ class Feeder(Intake):
         self._process = os.getpid()
         self._fed: list[bytes] = []  # the slice that the machine is being fed
         self._slice = 1  # frames in it
+        self._context: Callable[[int], Context] | None = None  # of records that were fed last
         self._meter = machine.meter
         self._meter.enough, self._meter.most = _SLICE, MOST_OF_A_MESSAGE
         in_child(self._fork)
@@ -177,7 +180,7 @@ class Feeder(Intake):
         if self._over:
             return
         self._received += len(payloads)
-        self._backlog.append((source, payloads, at, None))
+        self._backlog.append((source, payloads, at, None, None))
         if self.watch is not None:
             self.watch.came(source, len(payloads))
         if not self._paused:
@@ -217,12 +220,23 @@ class Feeder(Intake):
 
     def pieces(self, run: FromTopic) -> list[Entry]:
         """Return what a run holds, and the numbers in it that are not used (kafka-1)."""
-        return [
-            Unused(run.source, piece, run.at)
-            if isinstance(piece, int)
-            else (run.source, piece, run.at, run.run.partition)
-            for piece in run.run.pieces(*self._topics[run.source])
-        ]
+        contexts = None
+        if self._follows:
+            headers = {message.offset(): message.headers() for message in run.run.messages}
+            contexts = contexts_of(run.run.first, headers)
+        entries: list[Entry] = []
+        for piece in run.run.pieces(*self._topics[run.source]):
+            if isinstance(piece, int):
+                entries.append(Unused(run.source, piece, run.at))
+            else:
+                entries.append((run.source, piece, run.at, run.run.partition, contexts))
+            if contexts is not None:
+                contexts = contexts.behind(piece if isinstance(piece, int) else len(piece))
+        return entries
+
+    @property
+    def _follows(self) -> bool:
+        return self.watch is not None and self.watch.follows
 
     def go_on(self) -> None:
         """Process what waits, for a turn and as far as sinks take it."""
@@ -235,7 +249,7 @@ class Feeder(Intake):
             if self.watch is not None and replayed:
                 self.watch.replayed(now - before)
             elif self.watch is not None:
-                self.watch.fed(frames, now - before)
+                self.watch.fed(frames, now - before, self._context)
             self._adapt(now - before, frames)
             before = now
             if now - began > _TURN and self._queue():
@@ -344,7 +358,7 @@ class Feeder(Intake):
 
     def _feed(self, queue: deque[Entry]) -> int:
         """Feed some of what waits, and hand on its outputs; return how many frames."""
-        first = queue.popleft()
+        first, self._context = queue.popleft(), None
         if not isinstance(first, tuple):
             self._run(lambda: self._machine.take(first))
             if isinstance(first, LoggedValue):
@@ -352,7 +366,7 @@ class Feeder(Intake):
                 self.logged[first.source] = source.after(first.blob)
             self._hand_on()
             return 1
-        name, payloads, at, partition = first
+        name, payloads, at, partition, contexts = first
         most, before = min(len(payloads), self._frames), self._machine.sequence
         done = made = 0
         while done < most and made < _AT_ONCE and not self._over and not self._machine.ended:
@@ -368,7 +382,12 @@ class Feeder(Intake):
         if self._machine.ended is not None:
             done = self._machine.ended.lineage[0] + 1 - before
         if done < len(payloads):
-            queue.appendleft((name, payloads[done:], at, partition))
+            rest = None if contexts is None else contexts.behind(done)
+            queue.appendleft((name, payloads[done:], at, partition, rest))
+        if contexts is not None and self._follows:
+            for outputs, _ in self._outlets:
+                carry_on(outputs, contexts, before)
+            self._context = lambda number: contexts.of(number - before)
         self._hand_on()
         return done
 

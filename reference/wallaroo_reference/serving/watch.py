@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from wallaroo.metrics.deliveries import Deliveries
 from wallaroo.topology import SinkId
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.kafka.context import Context
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
 
@@ -46,11 +47,27 @@ class Watch:
         self._metrics.thread_of = "wallaroo_reference"
         self._look_again()
 
-    def fed(self, records: int, seconds: float) -> None:
-        """Note that records were processed in so many seconds, and sinks have their outputs."""
+    @property
+    def follows(self) -> bool:
+        """Whether single records are followed."""
+        return self._machine.follower is not None
+
+    def fed(
+        self, records: int, seconds: float, context: Callable[[int], Context] | None = None
+    ) -> None:
+        """Note that records were processed in so many seconds, and sinks have their outputs.
+
+        Args:
+            records: how many.
+            seconds: how long it took.
+            context: returns the trace that a record belongs to, by its number; `None`: to none.
+        """
         self._metrics.busy_seconds += seconds
         follower = self._machine.follower
-        self._deliveries.handed_on(records, None if follower is None else follower.take())
+        followed = None if follower is None else follower.take()
+        if followed is not None and context is not None:
+            followed.context = context(followed.sequence)
+        self._deliveries.handed_on(records, followed)
         if time.monotonic() >= self._look_due:
             self._look()
 

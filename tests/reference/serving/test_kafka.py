@@ -193,3 +193,20 @@ def test_stop_1_a_start_that_waits_for_brokers_ends_at_a_signal(tmp_path, number
         run.send_signal(number)
         assert run.wait(60) == 130
         assert "Traceback" not in run.stderr.read()
+
+
+@pytest.mark.parametrize("further", [(), ("--isolated",), ("--record",)])
+def test_the_trace_of_a_record_goes_on_to_its_outputs(app, kafka, tmp_path, further):
+    collector = pytest.importorskip("collector")
+    parent = ("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    first = {"value": b"k1 1", "headers": [parent, ("x", b"")], "partition": 0}
+    kafka.send(app.source, first, {"value": b"k1 2", "partition": 0})
+    options = [*further, *([str(tmp_path / "recording")] * (further == ("--record",)))]
+    with collector.Collector() as made:
+        done = app.run("--otel", made.url, *options)
+        assert done.returncode == 0, done.stderr
+        traces = {span.trace_id.hex() for span in made.spans}
+    assert parent[1][3:35].decode() in traces
+    some = [message for each in kafka.records(app.sink).values() for message in each]
+    headers = {message.value(): message.headers() for message in some}
+    assert headers == {b"k1 1 1": [parent], b"k1 2 2": None}

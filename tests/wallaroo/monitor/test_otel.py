@@ -82,3 +82,22 @@ def test_traces_that_are_refused_are_sent_later_and_figures_all_the_same(registr
 
 def shown():
     return NASTY.encode("utf-8", "backslashreplace").decode()
+
+
+def test_a_record_belongs_to_the_trace_that_its_headers_name(registry):
+    begun = followed()
+    parent = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    begun.context = (("traceparent", parent), ("tracestate", None))
+    damaged = followed()
+    damaged.context = (("traceparent", b"\xff"),)
+    with Collector() as collector:
+        exporter = Exporter(registry, collector.url, every=0.01)
+        exporter.start()
+        registry.on_followed(begun)
+        registry.on_followed(damaged)
+        eventually(lambda: len(collector.spans) == 6)
+        exporter.close()
+    ours = [span for span in collector.spans if span.trace_id.hex() == parent[3:35].decode()]
+    assert len(ours) == 3
+    (root,) = [span for span in ours if span.name.startswith("frame")]
+    assert root.parent_span_id.hex() == parent[36:52].decode()
