@@ -42,7 +42,13 @@ KAFKA_OPTIONS: Final = (
 """The options that are read here; a name may stand behind the hyphens, as in ``--NAME_kafka_…``."""
 
 _TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
-_LOG_LEVELS = ("fine", "debug", "info", "warn", "warning", "error", "critical")
+_LOG_LEVELS = {
+    **dict.fromkeys(("fine", "debug"), 7),
+    "info": 6,
+    **dict.fromkeys(("warn", "warning", "error", "critical"), 2),  # we log these ourselves
+}
+"""The levels of published applications, and of the client, as syslog counts."""
+_ENVELOPE = 20_000  # bytes of a record besides the output: what the client adds, a trace's headers
 _HIDDEN = "…"
 _REFUSED = {
     **dict.fromkeys(
@@ -81,13 +87,17 @@ class ClientOptions:
         where: the configuration they belong to, for errors.
         given: options by name, or the path of a file of lines ``name=value``, which is read when a
             run begins.
+        usual: what other arguments say, in the client's names.
 
     Raises:
         WallarooParameterError: an option breaks a rule, or is no text, number or bool.
     """
 
-    def __init__(self, where: str, given: object = None) -> None:
+    def __init__(
+        self, where: str, given: object = None, usual: Mapping[str, int] | None = None
+    ) -> None:
         self._where = where
+        self._usual = dict(usual or {})
         self._file: Path | None = None
         self._options: dict[str, str | int | float | bool] = {}
         if isinstance(given, (str, Path)):
@@ -107,7 +117,7 @@ class ClientOptions:
             WallarooParameterError: the file cannot be read, or an option in it breaks a rule.
         """
         if self._file is None:
-            return dict(self._options)
+            return {**self._usual, **self._options}
         where = f"{self._where}: kafka={str(self._file)!r}"
         try:
             lines = self._file.read_text(encoding="utf-8").splitlines()
@@ -121,7 +131,7 @@ class ClientOptions:
                 if not equals:
                     raise WallarooParameterError(f"{where}, line {number}: write NAME=VALUE")
                 options[name.strip()] = value.strip()
-        return self._checked(where, options)
+        return {**self._usual, **self._checked(where, options)}
 
     def __repr__(self) -> str:
         if self._file is not None:
@@ -129,10 +139,7 @@ class ClientOptions:
         return f"{{{', '.join([f'{name!r}: {_HIDDEN}' for name in self._options])}}}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ClientOptions) and (self._file, self._options) == (
-            other._file,
-            other._options,
-        )
+        return isinstance(other, ClientOptions) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
         return hash((self._file, *sorted(self._options)))
@@ -165,7 +172,8 @@ class KafkaSourceConfig(Generic[kinds.Message]):
     Args:
         topic: the topic.
         brokers: ``"HOST:PORT,HOST:PORT"``, or a list of such texts or of pairs (host, port).
-        log_level: what the client logs: ``Fine``, ``Info``, ``Warn`` or ``Error``.
+        log_level: what the client itself logs, to standard error: ``Fine``, ``Info``, ``Warn`` or
+            ``Error``.
         decoder: gets a record's value, or, made by ``@wallaroo.kafka_decoder``, the record
             (kafka-7).
         partitions: which partitions are read; `None`: all (kafka-1).
@@ -227,18 +235,19 @@ class KafkaSourceConfig(Generic[kinds.Message]):
             )
         if group is not None and (not isinstance(group, str) or not group):
             raise WallarooParameterError(f"{what}: group is a name, not {group!r:.60}")
+        level = _log_level(what, said.get("log_level", log_level))
         _set(
             self,
             topic=_topic(what, said["topic"]),
             brokers=_brokers(what, said["brokers"]),
             decoder=checked_at(what, kafka_decoder_of, said["decoder"]),
-            log_level=_log_level(what, said.get("log_level", log_level)),
+            log_level=level,
             partitions=_partitions(what, partitions),
             start=_start(what, start),
             until=until,
             group=group,
             isolation_level=isolation_level,
-            kafka=ClientOptions(what, kafka),
+            kafka=ClientOptions(what, kafka, {"log_level": _LOG_LEVELS[level.lower()]}),
         )
         set_time(self, what, event_time, idle_after, max_ahead, of_kafka=True)
 
@@ -266,9 +275,9 @@ class KafkaSinkConfig(Generic[kinds.Taken]):
         brokers: as for `KafkaSourceConfig`.
         log_level: as for `KafkaSourceConfig`.
         max_produce_buffer_ms: milliseconds for which the client collects outputs before it sends
-            them; 0: the client's own default.
+            them; 0: a few.
         max_message_size: bytes of value, key and headers of the largest output; a larger one is a
-            dead letter.
+            dead letter. Brokers take a little more than a million, unless told otherwise.
         encoder: returns a value, ``(value, key)``, ``(value, key, partition)`` or a `KafkaOutput`.
         delivery: ``"exactly-once"`` or ``"at-least-once"``; `None`: exactly once if the run has a
             checkpoint (kafka-15).
@@ -312,24 +321,28 @@ class KafkaSinkConfig(Generic[kinds.Taken]):
             )
         if partitions is not None:
             _number(what, "partitions", partitions, 1, PARTITION_END)
+        level = _log_level(what, said.get("log_level", log_level))
+        wait, most = [
+            _number(what, name, said.get(name, value), name == _SIZES[1])
+            for name, value in zip(_SIZES, (max_produce_buffer_ms, max_message_size), strict=True)
+        ]
+        usual = {
+            "message.max.bytes": min(most + _ENVELOPE, 10**9),
+            "log_level": _LOG_LEVELS[level.lower()],
+        }
+        if wait:
+            usual["linger.ms"] = wait
         _set(
             self,
             topic=_topic(what, said["topic"]),
             brokers=_brokers(what, said["brokers"]),
             encoder=checked_at(what, encoder_of, said["encoder"]),
-            log_level=_log_level(what, said.get("log_level", log_level)),
-            max_produce_buffer_ms=_number(
-                what,
-                "max_produce_buffer_ms",
-                said.get("max_produce_buffer_ms", max_produce_buffer_ms),
-                0,
-            ),
-            max_message_size=_number(
-                what, "max_message_size", said.get("max_message_size", max_message_size), 1
-            ),
+            log_level=level,
+            max_produce_buffer_ms=wait,
+            max_message_size=most,
             delivery=delivery,
             partitions=partitions,
-            kafka=ClientOptions(what, kafka),
+            kafka=ClientOptions(what, kafka, usual),
         )
 
     @property

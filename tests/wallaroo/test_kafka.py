@@ -157,11 +157,11 @@ def test_an_option_of_the_client_that_breaks_a_rule_is_refused_with_the_reason(
 
 def test_options_from_a_file_are_read_when_a_run_begins(tmp_path):
     file = tmp_path / "client.properties"
-    config = KafkaSinkConfig("t", "a:1", encode, kafka=str(file))
+    config = KafkaSourceConfig("t", "a:1", of_value, kafka=str(file))
     with pytest.raises(WallarooParameterError, match="cannot be read: No such file"):
         config.kafka.read()
     file.write_text("sasl.username=me\n  sasl.password = a=b \n")
-    assert config.kafka.read() == {"sasl.username": "me", "sasl.password": "a=b"}
+    assert config.kafka.read() == {"log_level": 2, "sasl.username": "me", "sasl.password": "a=b"}
     file.write_text("s3cret\n")
     with pytest.raises(WallarooParameterError, match="line 1: write NAME=VALUE") as raised:
         config.kafka.read()
@@ -176,7 +176,7 @@ def test_no_secret_is_shown(value):
         shown = str(error)
     else:
         shown = repr(config) + str(config) + config.address
-        assert pickle.loads(pickle.dumps(config)).kafka.read() == {"sasl.password": "s3cret"}
+        assert pickle.loads(pickle.dumps(config)).kafka.read()["sasl.password"] == "s3cret"
     assert "s3cret" not in shown
     assert "sasl.password" in shown
 
@@ -215,7 +215,12 @@ def test_published_options_give_published_tuples():
     further += ["--kafka_sink_max_message_size", "99"]
     found = wallaroo.kafka_parse_sink_options(_SINK + further)
     assert found == ("out", [("a", 1)], "Info", 5, 99)
-    assert KafkaSinkConfig(*found, encode).max_message_size == 99
+    config = KafkaSinkConfig(*found, encode)
+    assert config.max_message_size == 99
+    told = {"log_level": 6, "linger.ms": 5, "message.max.bytes": 20_099}
+    assert config.kafka.read() == told
+    config = KafkaSinkConfig(*found, encode, kafka={"linger.ms": 7, "batch.size": 9})
+    assert config.kafka.read() == told | {"linger.ms": 7, "batch.size": 9}
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,8 @@ class Cluster:
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",  # an offset that is gone is refused (kafka-5)
                 "isolation.level": "read_committed" if committed_only else "read_uncommitted",
-                "fetch.wait.max.ms": 100,
-                "queued.max.messages.kbytes": 16_384,
             },
+            {"fetch.wait.max.ms": 100, "queued.max.messages.kbytes": 16_384},
         )
         return made
 
@@ -123,7 +122,7 @@ class Cluster:
         Raises:
             BrokerError: an option is not one of the client's.
         """
-        options: dict[str, Any] = {"enable.idempotence": True, "acks": "all", "linger.ms": 5}
+        options: dict[str, Any] = {"enable.idempotence": True, "acks": "all"}
         if transactional_id is None:
             options["message.timeout.ms"] = 0  # a broker that is away is waited for (kafka-12)
         else:
@@ -132,7 +131,7 @@ class Cluster:
             # them would never be answered (librdkafka's issue 5511).
             options["metadata.recovery.strategy"] = "none"
             options["transaction.timeout.ms"] = max(60_000, int(20_000 * interval))
-        made: Producer = self._made("Producer", options)
+        made: Producer = self._made("Producer", options, {"linger.ms": 5})
         return made
 
     def topic(self, name: str) -> Topic:
@@ -209,17 +208,19 @@ class Cluster:
 
     @cached_property
     def _admin(self) -> Any:
-        return self._made("AdminClient", {})
+        return self._made("AdminClient")
 
-    def _made(self, kind: str, ours: Mapping[str, object]) -> Any:
+    def _made(self, kind: str, ours: Mapping[str, object] | None = None, usual: Any = None) -> Any:
+        """Return a client; `ours` must be so, `usual` may be said otherwise."""
         kafka = self._kafka
         make = kafka.admin.AdminClient if kind == "AdminClient" else getattr(kafka, kind)
         options = {
             "bootstrap.servers": self.brokers,
             "log_level": _LOG_LEVEL,
             "error_cb": self._trouble,
+            **(usual or {}),
             **self._options,
-            **ours,
+            **(ours or {}),
         }
         try:
             return make(options)
