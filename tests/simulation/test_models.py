@@ -1,4 +1,4 @@
-"""The models that simulations trust: what a disk holds after a crash, and what a peer is told."""
+"""The models that simulations trust: disks after a crash, a process that is dead, brokers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import random
 
 import pytest
+from simulation.brokers import Brokers, ShutOut
 from simulation.disk import File, Folder
 from simulation.machine import Machine, running
 from simulation.plans import Life
@@ -86,3 +87,33 @@ def test_the_real_system_is_out_of_reach_of_a_simulation(machine, tmp_path):
     assert (tmp_path / "real").read_text() == "there"
     assert not (tmp_path / "sim").exists()
     assert machine.disk.used() == 0
+
+
+def test_readers_of_committed_records_come_as_far_as_the_first_open_transaction():
+    brokers = Brokers({"t": 1})
+    aborted, open_now = [(name, brokers.begin(name)) for name in ("aborted", "open")]
+    brokers.append(aborted, ("t", 0), b"never")
+    brokers.finish(aborted, committed=False)  # its mark stands at 1
+    brokers.append_committed(("t", 0), b"a")
+    brokers.append(open_now, ("t", 0), b"b")
+    brokers.append_committed(("t", 0), b"c")
+    assert brokers.records("t", 0) == [(b"a",)]
+    brokers.finish(open_now, committed=True)
+    assert brokers.records("t", 0) == [(b"a",), (b"b",), (b"c",)]
+    assert brokers.end("t", 0, committed_only=True) == 6
+
+
+def test_a_later_producer_shuts_an_earlier_one_out_and_aborts_what_it_has_open():
+    brokers = Brokers({"t": 1})
+    place = ("g", "t", 0)
+    earlier = "id", brokers.begin("id")
+    brokers.append(earlier, ("t", 0), b"never")
+    brokers.add_position(earlier, place, 7)
+    assert brokers.position(*place) is None  # it may be committed, or not
+    later = "id", brokers.begin("id")
+    assert brokers.position(*place) == -1001
+    with pytest.raises(ShutOut):
+        brokers.finish(earlier, committed=True)
+    brokers.add_position(later, place, 9)
+    brokers.finish(later, committed=True)
+    assert (brokers.position(*place), brokers.records("t", 0)) == (9, [])

@@ -25,7 +25,8 @@ def simulated():
 
 
 @pytest.mark.parametrize(
-    ("name", "runs"), [("log", 60), ("recording", 40), ("server", 15), ("checkpoint", 20)]
+    ("name", "runs"),
+    [("log", 60), ("recording", 40), ("server", 15), ("checkpoint", 20), ("kafka", 15)],
 )
 def test_no_crash_breaks_a_promise(name, runs, simulated):
     found, _, crashes = search(SUBJECTS[name], range(runs), seconds=float("inf"))

@@ -20,6 +20,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from wallaroo.errors import WallarooError
 from wallaroo.topology import SinkId
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import LoggedSource
@@ -127,7 +128,7 @@ class Checkpoints:
             packed = self._collector.finish(self._next_blob)
             try:
                 self._next_blob = self._write(self._made(packed))
-            except (sqlite3.Error, OSError, InputLogError) as error:
+            except (sqlite3.Error, OSError, WallarooError) as error:
                 self._failed(f"the first checkpoint cannot be stored: {error}")
         self._later(self._interval, self._begin)
 

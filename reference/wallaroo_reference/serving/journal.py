@@ -195,8 +195,9 @@ class Journal(Intake):
     def _retry_later(self) -> None:
         def retry() -> None:
             while self._waiting and self._logged(self._waiting[0]):
-                if self._waiting:
-                    self._waiting.popleft()
+                if self._over:  # what comes later must not be logged without this
+                    return
+                self._waiting.popleft()
             if self._waiting:
                 self._retry_later()
             elif not self._over:

@@ -19,7 +19,7 @@ from simulation import application, plans
 from simulation.checks import check_all, told
 from simulation.loop import JobThread, Loop, Thread
 from simulation.plans import Life, Plan
-from simulation.runs import APPLICATION, DEAD_LETTERS, Run
+from simulation.runs import DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 
@@ -62,8 +62,8 @@ class CheckpointRun(Run):
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
         )
         return Server(
-            APPLICATION,
-            lambda: self.kind(APPLICATION, keeps=True),
+            self.application,
+            lambda: self.kind(self.application, keeps=True),
             ServeOptions(dead_letters=DEAD_LETTERS),
             clock=self.world.time_ns,
             checkpoint=replace(drawn, **self.fixed),

@@ -6,10 +6,23 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from simulation.peers import Receiver, Sender
+from simulation.peers import Receiver
 from simulation.world import Broken
 from wallaroo.topology import SinkId
+
+
+class Sent(Protocol):
+    """What somebody has sent."""
+
+    @property
+    def payloads(self) -> Sequence[bytes]:
+        """In order."""
+
+    @property
+    def told(self) -> int | None:
+        """How many of them are safe, as the sender has been told; `None`: it has not."""
 
 
 def told(connections: Sequence[tuple[bytes, bool]], what: str) -> list[str]:
@@ -105,7 +118,7 @@ def check_dead_letters(text: bytes, wanted: Sequence[str], *, ended: bool) -> No
 
 
 def check_all(
-    numbered: Sequence[str], windows: Sequence[str], letters: bytes, senders: Sequence[Sender]
+    numbered: Sequence[str], windows: Sequence[str], letters: bytes, senders: Sequence[Sent]
 ) -> None:
     """Check what there is in the end of a run with a checkpoint (recover-1, frame-4, frame-5).
 
@@ -121,11 +134,11 @@ def check_all(
     taken = _numbered(numbered)
     for line in windows:
         taken += line.split()[2:]
-    failed = _failed(letters)
-    doubled = sorted([one for one, count in Counter([*taken, *failed]).items() if count > 1])
+    dead = failed(letters)
+    doubled = sorted([one for one, count in Counter([*taken, *dead]).items() if count > 1])
     if doubled:
         raise Broken(f"recover-1: {doubled} had their effect more than once")
-    there = {*taken, *failed}
+    there = {*taken, *dead}
     for sender in senders:
         ids = [payload.decode().split()[0] for payload in sender.payloads]
         fates = [one in there for one in ids]
@@ -159,7 +172,7 @@ def _numbered(lines: Sequence[str]) -> list[str]:
     return [words[1] for _, words in by_number]
 
 
-def _failed(letters: bytes) -> list[str]:
+def failed(letters: bytes) -> list[str]:
     """Return the messages in the dead-letter file, each once; what a crash has cut is no line."""
     found: dict[str, None] = {}
     for line in letters.split(b"\n"):

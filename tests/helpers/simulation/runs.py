@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,12 @@ class Run:
     """A run of a plan. Subclasses say how the engine is served and what must hold.
 
     Attributes:
+        application: what is run.
         crashes: lives that ended in a crash.
         world: afterwards, what happened.
     """
+
+    application = APPLICATION
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -99,6 +102,11 @@ class Run:
     def serve(self, loop: Loop) -> Server:
         """Serve the application."""
         raise NotImplementedError
+
+    def waiting(self) -> Sequence[object]:
+        """Return what the engine has not come to the end of: connections that are open."""
+        open_now = [one for one in self.senders if one.connected and not one.over]
+        return [one.plan for one in open_now if one.plan.half_closes or not one.done]
 
     def acknowledged(self, sender: Sender) -> None:
         """Check, or note, what a sender has been told (frame-4)."""
@@ -194,15 +202,14 @@ class Run:
         return happen
 
     def _stop_when_sent(self, server: Server, began: float) -> None:
-        """Stop the server once no sender has anything to send."""
-        waiting = [one for one in self.senders if one.connected and not one.over]
-        if not any(one.plan.half_closes or not one.done for one in waiting):
+        """Stop the server once nothing is to come."""
+        if not (waiting := self.waiting()):
             self.world.at(_QUIET, self._in_life(lambda: self._stop(server)))
         elif self.world.now - began < _LONGEST:
             again = self._in_life(lambda: self._stop_when_sent(server, began))
             self.world.at(_LOOK, again)
         else:
-            raise Broken(f"the engine has not taken what {len(waiting)} senders sent")
+            raise Broken(f"the engine has not come to the end of {waiting}")
 
     def _stop(self, server: Server) -> None:
         for sender in self.senders:

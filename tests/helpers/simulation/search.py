@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simulation import checkpoints, logs, recordings, serving
+from simulation import checkpoints, kafka, logs, recordings, serving
 from simulation.calls import installed
 from simulation.plans import smaller
 from simulation.world import Broken
@@ -36,6 +36,7 @@ class Subject:
 SUBJECTS = {
     "checkpoint": Subject(checkpoints.drawn, checkpoints.run),
     "server": Subject(serving.drawn, serving.run),
+    "kafka": Subject(kafka.drawn, kafka.run),
     "log": Subject(logs.drawn, logs.run),
     "recording": Subject(logs.drawn, recordings.run),
 }

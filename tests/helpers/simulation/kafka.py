@@ -1,0 +1,265 @@
+"""Runs a plan from topics to topics: readers of committed records get each output once."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Literal
+from unittest import mock
+
+import wallaroo
+from simulation import application, plans
+from simulation.brokers import Brokers
+from simulation.checkpoints import CheckpointRun
+from simulation.checks import check_all, failed
+from simulation.kafka_client import client
+from simulation.plans import Kind, Life, Plan
+from simulation.threads import Threads
+from simulation.world import Broken
+from wallaroo.engine import Summary
+from wallaroo.transport.kafka import sink, source
+
+PARTITIONS = 2
+SOURCES = ("first", "windows")
+SINKS = ("first-0", "first-1", "windows-0")
+_AGAIN = 0.05  # seconds until a sender tries again to reach brokers that are away
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Records of one sender, in a partition.
+
+    Args:
+        life: the process in whose life they are sent.
+        after: seconds after that began.
+        topic: its number.
+        partition: its number.
+        frames: the records.
+        ends: how their transaction ends; ``"none"``: there is none.
+        open_for: seconds until it does.
+    """
+
+    life: int
+    after: float
+    topic: int
+    partition: int
+    frames: tuple[Kind, ...]
+    ends: Literal["none", "commit", "abort"] = "none"
+    open_for: float = 0.0
+
+
+@dataclass(frozen=True)
+class Away:
+    """Brokers that nobody reaches, so many seconds after a life began, for so long."""
+
+    life: int
+    after: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class KafkaPlan(Plan):
+    """A run."""
+
+    sent: tuple[Sent, ...] = ()
+    away: tuple[Away, ...] = ()
+
+
+def drawn(seed: int) -> KafkaPlan:
+    """Return the plan of a seed."""
+    chance = Random(repr((seed, "plan")))
+    lives = [plans.drawn_life(chance) for _ in range(chance.randint(3, 9))]
+    numbers = range(len(lives) + 1)
+    sent = [_sent(chance, life) for life in numbers for _ in range(chance.randint(0, 3))]
+    away = [
+        Away(life, chance.uniform(0, 0.2), chance.uniform(0, 1.0))
+        for life in numbers
+        if chance.random() < 0.1
+    ]
+    return KafkaPlan(seed, tuple(lives), (), (), tuple(sent), tuple(away))
+
+
+def _sent(chance: Random, life: int) -> Sent:
+    kinds: tuple[Kind, ...] = ("word",) * 10 + ("slow", "undecodable", "raising")
+    return Sent(
+        life,
+        chance.choice((0.0, 0.01, 0.05)),
+        chance.randrange(len(SOURCES)),
+        chance.randrange(PARTITIONS),
+        tuple([chance.choice(kinds) for _ in range(chance.choice((1, 2, 3, 5, 8)))]),
+        chance.choice(("none", "commit", "abort")),
+        chance.choice((0.0, 0.0, 0.01, 0.5)),
+    )
+
+
+def run(plan: KafkaPlan) -> int:
+    """Run a plan and return how many crashes there were.
+
+    Raises:
+        Broken: the server broke a promise.
+    """
+    return KafkaRun(plan).run()
+
+
+@wallaroo.encoder
+def encode(message: str) -> tuple[str, str]:
+    """Return a line and its key."""
+    words = message.split()
+    return message, words[1] if len(words) > 1 and words[1] in "abcdefgh" else words[2]
+
+
+def build() -> wallaroo.Application:
+    """Return the application: that of the other simulations, from topics to topics."""
+
+    def topic(name: str) -> wallaroo.KafkaSourceConfig[str]:
+        return wallaroo.KafkaSourceConfig(name, "brokers:9092", application.decode)
+
+    first, second, third = [
+        wallaroo.KafkaSinkConfig(name, "brokers:9092", encode) for name in SINKS
+    ]
+    builder = wallaroo.ApplicationBuilder("simulated")
+    builder.new_pipeline("first", topic("first"))
+    builder.to_state_partition(application.count, application.Count, "counts", application.key_of)
+    builder.to_stateful(application.number, application.Number, "numbers")
+    builder.to_sinks([first, second])
+    builder.new_pipeline("windows", topic("windows"))
+    windows = wallaroo.range_windows(wallaroo.milliseconds(5)).over(application.Together)
+    builder.to_window(windows, application.key_of, "together")
+    return builder.to_sink(third).build()
+
+
+class Partition:
+    """What senders have put into a partition, and have committed or will.
+
+    Attributes:
+        payloads: of all its records.
+    """
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+
+    @property
+    def told(self) -> int:
+        """How many of them must not be lost."""
+        return len(self.payloads)
+
+
+class KafkaRun(CheckpointRun):
+    """A run of a plan."""
+
+    application = build()
+
+    def __init__(self, plan: KafkaPlan) -> None:
+        super().__init__(plan)
+        self._kafka = plan
+        self._threads = Threads(self.machine)
+        self._brokers = Brokers(dict.fromkeys([*SOURCES, *SINKS], PARTITIONS))
+        self._partitions = {
+            (topic, number): Partition() for topic in SOURCES for number in range(PARTITIONS)
+        }
+        self._sending = 0
+
+    @contextlib.contextmanager
+    def around(self) -> Iterator[None]:
+        """Let brokers, their client, and the threads of sources and sinks be simulated."""
+        modules = client(self.machine, self._brokers, self._threads)
+        with super().around(), contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(sys.modules, modules))
+            for module, name in ((source, "threading"), (sink, "threading"), (sink, "queue")):
+                stands_in = self._threads.stand_ins
+                stack.enter_context(mock.patch.object(module, name, stands_in))
+            yield
+
+    def _live(self, life: Life) -> Summary | None:
+        following = self.world.life + 1
+        for number, sent in enumerate(self._kafka.sent):
+            if sent.life == following:
+                self._sending += 1
+                self.world.at(sent.after, partial(self._send, number, sent))
+        for away in self._kafka.away:
+            if away.life == following:
+                self.world.at(away.after, partial(self._be_away, True))
+                self.world.at(away.after + away.seconds, partial(self._be_away, False))
+        try:
+            return super()._live(life)
+        finally:
+            self._threads.end()
+
+    def waiting(self) -> Sequence[object]:
+        """Return what is being sent, and committed records whose effect has not come out."""
+        if self._sending:
+            return ["what is being sent"]
+        there = {*failed(self.letters())}
+        for line in self._lines("first-0"):
+            there.add(line.split()[1])
+        for line in self._lines("windows-0"):
+            there.update(line.split()[2:])
+        sent = [
+            payload.decode().split()[0]
+            for one in self._partitions.values()
+            for payload in one.payloads
+        ]
+        return [one for one in sent if one not in there]
+
+    def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
+        """Check, after the last process, what readers of committed records get."""
+        if summary is not None and summary.exit_code and not self.machine.troubled:
+            raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
+        if not last:
+            return
+        if summary is None:
+            raise Broken("the last process died")
+        for number in range(PARTITIONS):
+            first, second, windows = [self._lines(name, number) for name in SINKS]
+            if first != second:
+                raise Broken("kafka-15: the two sinks of one pipeline did not get the same")
+            for lines in (first, windows):
+                order = [int(line.split()[0]) for line in lines]
+                if order != sorted(order):
+                    raise Broken(f"kafka-14: a partition has its outputs in the order {order}")
+        check_all(
+            self._lines("first-0"),
+            self._lines("windows-0"),
+            self.letters(),
+            [*self._partitions.values()],
+        )
+
+    def _lines(self, topic: str, *numbers: int) -> list[str]:
+        """Return the committed values of partitions of a topic; of all, if none is given."""
+        return [
+            value.decode()
+            for number in numbers or range(PARTITIONS)
+            for value, *_ in self._brokers.records(topic, number)
+        ]
+
+    def _be_away(self, away: bool) -> None:
+        self._brokers.away = away
+
+    def _send(self, number: int, sent: Sent) -> None:
+        """Put a sender's records into their partition, and end their transaction later."""
+        if self._brokers.away:
+            self.world.at(_AGAIN, partial(self._send, number, sent))
+            return
+        chance = self.world.chance("payloads", number)
+        place = SOURCES[sent.topic], sent.partition
+        owner = (name := f"sender {number}"), self._brokers.begin(name)
+        for kind in sent.frames:
+            there = self._partitions[place].payloads
+            index = len(there) if sent.ends != "abort" else "aborted"
+            connection = sent.topic * PARTITIONS + sent.partition
+            text = f"{connection}.{index} {chance.choice('abcdefgh')} {place[0]} {kind}"
+            if sent.ends != "abort":
+                there.append(text.encode())
+            if sent.ends == "none":
+                self._brokers.append_committed(place, text.encode(), None, (), 0)
+            else:
+                self._brokers.append(owner, place, text.encode(), None, (), 0)
+        self.world.at(sent.open_for, partial(self._finish, owner, sent.ends == "commit"))
+
+    def _finish(self, owner: tuple[str, int], committed: bool) -> None:
+        self._brokers.finish(owner, committed=committed)
+        self._sending -= 1
