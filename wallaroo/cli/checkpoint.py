@@ -7,6 +7,7 @@ import itertools
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,19 +25,23 @@ from wallaroo.transport.checkpoint import (
     REPLACING,
     CheckpointError,
     Identity,
+    identify,
     read_identity,
     refuse_file,
     refuse_others,
     trust,
     unused,
 )
+from wallaroo.transport.migration import Migration
 from wallaroo.transport.old_states import FreshStates
 from wallaroo.transport.stored import (
     LogPart,
-    Migration,
     StoredCheckpoint,
     StoredWindow,
     look_at_log,
+    open_stored,
+    rewrite,
+    stored_entities,
     stored_windows,
 )
 
@@ -55,6 +60,9 @@ examples:
                                                    also the last records that DIR still holds
   wallaroo checkpoint DIR --migrate new.py:change --app totals.py
                                                    write DIR.migrated with changed states
+  wallaroo checkpoint DIR --partitions 8 -o NEW    write NEW, which has 8 partitions
+  wallaroo checkpoint DIR --to spark --app totals.py --partitions 8 -o NEW
+                                                   write NEW for another engine
 """
 
 
@@ -66,7 +74,8 @@ def register(subparsers: Subparsers) -> None:
         description="Tell what run a checkpoint belongs to and what it holds, print its state "
         "entities, or read all of it.",
         usage="wallaroo checkpoint DIR [--entities [NAME [KEY]] | --verify | "
-        "--migrate MODULE:FUNCTION [--app APP] | --try APP [--last N] [application arguments]]",
+        "--try APP [--last N] [application arguments] | [--migrate MODULE:FUNCTION] "
+        "[--partitions M] [--to ENGINE] [--app APP] [-o NEW]]",
         epilog=_EXAMPLES,
     )
     parser.add_argument(
@@ -105,9 +114,26 @@ def register(subparsers: Subparsers) -> None:
         help="with --try: over the last N records, also those that the state has met already",
     )
     parser.add_argument(
+        "--partitions",
+        metavar="M",
+        type=count,
+        help="write a new checkpoint with this number of partitions",
+    )
+    parser.add_argument(
+        "--to", metavar="ENGINE", help="write a new checkpoint with which this engine goes on"
+    )
+    parser.add_argument(
+        "-o",
+        metavar="NEW",
+        dest="output",
+        type=Path,
+        help="where the new checkpoint is written (default: beside DIR, as DIR.migrated)",
+    )
+    parser.add_argument(
         "--app",
         metavar="APP",
-        help="with --migrate: the application, whose classes FUNCTION gets and must return",
+        help="the application: with --migrate, whose classes FUNCTION gets and must return; with "
+        "--to spark, which says how Spark stores its states",
     )
     parser.set_defaults(run=checkpoint, passes_arguments=True)
 
@@ -130,8 +156,13 @@ def checkpoint(options: argparse.Namespace) -> int:
             f"a start on {directory} was killed while it put new parts into their places. Run the "
             "application on it once; each run finishes that first"
         )
-    if options.app is not None and options.migrate is None:
-        raise UsageError("--app goes with --migrate: it names the application of the states")
+    rewrites = [options.migrate, options.partitions, options.to]
+    if not any(rewrites) and (options.app is not None or options.output is not None):
+        raise UsageError("--app and -o go with --migrate, --partitions or --to")
+    if any(rewrites) and (options.trial or options.verify or options.entities is not None):
+        raise UsageError(
+            "--migrate, --partitions and --to write a new checkpoint, and nothing else"
+        )
     if options.trial is not None:
         return _try(options)
     if options.app_arguments:
@@ -140,13 +171,13 @@ def checkpoint(options: argparse.Namespace) -> int:
         raise UsageError("--last goes with --try: it says how many records are run")
     if identity.recording:
         return _recording(directory, identity, options)
-    stored = _stored(directory, identity)
+    stored = open_stored(directory, identity.engine)
     log = look_at_log(directory / INPUT)
     refuse_others(directory, identity, [*stored.stamps(), *log.ends.stamps()])
     if options.entities is not None:
-        return _entities(directory, stored, options.entities)
-    if options.migrate is not None:
-        return _migrate(directory, stored, options.migrate, options.app)
+        return _entities(directory, identity, stored, options.entities)
+    if any(rewrites):
+        return _rewrite(directory, identity, options)
     if options.verify:
         return _verify(directory, stored, log)
     _overview(directory, identity, stored, log)
@@ -170,15 +201,6 @@ def _recording(directory: Path, identity: Identity, options: argparse.Namespace)
     print(f"application  {escaped(identity.application)}")
     print(f"recording    {log.ends.following:,} records, {_bytes(log.size)}{torn}")
     return 0
-
-
-def _stored(directory: Path, identity: Identity) -> StoredCheckpoint:
-    engine = load_engine(identity.engine)
-    look = getattr(engine, "stored", None)
-    if look is None:
-        raise WallarooError(f"the engine {identity.engine} cannot look at its checkpoints")
-    found: StoredCheckpoint = look(directory)
-    return found
 
 
 def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log: LogPart) -> None:
@@ -206,7 +228,9 @@ def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log
         print(f"{escaped(name):{width}}  {escaped(text)}")
 
 
-def _entities(directory: Path, stored: StoredCheckpoint, asked: list[str]) -> int:
+def _entities(
+    directory: Path, identity: Identity, stored: StoredCheckpoint, asked: list[str]
+) -> int:
     """Print entities and open windows, a JSON object each.
 
     Raises:
@@ -218,8 +242,9 @@ def _entities(directory: Path, stored: StoredCheckpoint, asked: list[str]) -> in
     wanted = encode_key(key_of(asked[1])) if len(asked) > 1 else None
     there: set[str] = set()
     shown = False
+    state = stored.state()
     both: Iterator[Entity | StoredWindow] = itertools.chain(
-        stored.entities(), stored_windows(stored.state())
+        stored_entities(state, identity.partitions), stored_windows(state)
     )
     for one in both:
         place = one.partition if isinstance(one, Entity) else one.step
@@ -249,18 +274,44 @@ def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
     return 0
 
 
-def _migrate(directory: Path, stored: StoredCheckpoint, named: str, app: str | None) -> int:
-    fresh = None if app is None else FreshStates(load_application(app, placeholders=True))
-    loaded, change = load_function(named, "--migrate")
-    if fresh is None and hasattr(loaded.module, "application_setup"):
-        fresh = FreshStates(set_up(loaded, placeholders=True))
-    target = directory.with_name(directory.name + ".migrated")
-    migration = Migration(change, fresh)
-    number = stored.migrate(target, migration)
-    print(
-        f"{number:,} states and accumulators, {migration.changed:,} of them changed; the new "
-        f"checkpoint is {target}, and {directory} is as it was"
+def _rewrite(directory: Path, identity: Identity, options: argparse.Namespace) -> int:
+    """Write a new checkpoint, with other states, another number of partitions or for an engine."""
+    application = None
+    if options.app is not None:
+        application = load_application(options.app, placeholders=True)
+    migration = None
+    if options.migrate is not None:
+        loaded, change = load_function(options.migrate, "--migrate")
+        if application is None and hasattr(loaded.module, "application_setup"):
+            application = set_up(loaded, placeholders=True)
+        fresh = None if application is None else FreshStates(application)
+        migration = Migration(change, fresh, coded=identity.coded)
+    new = replace(
+        identity,
+        engine=options.to or identity.engine,
+        partitions=options.partitions or identity.partitions,
     )
+    if application is not None and new.engine != identity.engine:
+        identify(directory / IDENTITY, identity.engine, application, None)
+        load_engine(new.engine).check(application)
+        if not identity.has_topology_of(application):
+            raise CheckpointError(f"{directory} is of another topology than {options.app}")
+    target = options.output or directory.with_name(directory.name + ".migrated")
+    state = rewrite(
+        directory,
+        identity,
+        target,
+        new,
+        change=(lambda state: state) if migration is None else migration.migrated,
+        application=application,
+    )
+    changed = "" if migration is None else f", {migration.changed:,} of them changed"
+    print(
+        f"{state.parts:,} states and accumulators{changed}; the new checkpoint is {target}, and "
+        f"{directory} is as it was"
+    )
+    if migration is None:
+        print("Run one of the two only: TCP peers of both would get outputs twice")
     return 0
 
 

@@ -580,9 +580,12 @@ def damaged(path: Path, why: str) -> CheckpointError:
 
 
 def _differences(theirs: Identity, ours: Identity) -> Iterator[tuple[str, str]]:
+    anew = "wallaroo checkpoint DIR {} -o NEW writes it anew"
     if theirs.engine != ours.engine:
-        yield "engine", f"{theirs.engine}, not {ours.engine}"
+        change = anew.format(f"--to {ours.engine} --app APP")
+        yield "engine", f"{theirs.engine}, not {ours.engine}; {change}"
     if theirs.application != ours.application:
         yield "application", f"{theirs.application!r}, not {ours.application!r}"
     if theirs.partitions != ours.partitions:
-        yield "number of partitions", f"{theirs.partitions}, not {ours.partitions}"
+        change = anew.format(f"--partitions {ours.partitions}")
+        yield "number of partitions", f"{theirs.partitions}, not {ours.partitions}; {change}"

@@ -1,62 +1,44 @@
-"""A checkpoint on disk, as `wallaroo checkpoint` shows and migrates it, whichever engine wrote it.
+"""A checkpoint on disk, as `wallaroo checkpoint` shows and rewrites it, whichever engine wrote it.
 
 An engine whose checkpoints can be looked at has a method ``stored(directory)``, which returns a
-`StoredCheckpoint`. Nothing is changed, and a run may be using the checkpoint. A migration makes a
-new checkpoint beside the old one: all but the states is copied.
+`StoredCheckpoint`. Nothing is changed, and a run may be using the checkpoint.
 
-States are shown as canonical structure without running the application's code: a class that is not
-in the standard library is replaced by a *shadow*, which has its name and keeps what pickle gives
-it. So the structure is that of `wallaroo.canonical`, with one exception: if a class's
-``__reduce__`` names a function that makes its objects, the function's name is in the place of the
-type's.
+Whatever changes a stored state makes a new checkpoint beside the old one: the state is read whole,
+made another, and written by the same engine or another one. So it is with a migration, another
+number of partitions, and another engine (scale-1).
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import copyreg
-import io
 import os
-import pickle
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-from wallaroo.canonical import structure
-from wallaroo.keys import Key, decode_key, key_to_json
-from wallaroo.trace import Entity
-from wallaroo.transport.checkpoint import LOCK, CheckpointDirectory, CheckpointError
+from wallaroo.engine import load_engine
+from wallaroo.errors import WallarooError
+from wallaroo.keys import Key, decode_key, encoded_partition_number, key_to_json
+from wallaroo.topology import Application
+from wallaroo.trace import Entity, sorted_entities
+from wallaroo.transport.checkpoint import (
+    IDENTITY,
+    INPUT,
+    LOCK,
+    CheckpointDirectory,
+    CheckpointError,
+    Identity,
+    write_identity,
+)
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import LogEnds, ends, read
-from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.private import make_private, sync_directory
+from wallaroo.transport.shadows import structure_of
 from wallaroo.transport.stamps import Stamp
-from wallaroo.transport.stored_state import StoredState, windows_from, with_parts
+from wallaroo.transport.stored_state import StoredState, windows_from
 from wallaroo.windowing.kinds import Count, kind_of
 from wallaroo.windows import windows_of
-
-_PROTOCOL = 5  # of pickle, as both engines store states
-_MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 20, 16
-_OPEN = {  # the names in these modules that only make values
-    "builtins": {"bytearray", "complex", "frozenset", "object", "range", "set", "slice"},
-    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
-    "copyreg": {"_reconstructor", "__newobj__", "__newobj_ex__"},
-    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
-    "decimal": {"Decimal"},
-    "fractions": {"Fraction"},
-    "uuid": {"UUID"},
-    "_codecs": {"encode"},
-}
-
-Change: TypeAlias = Callable[[str, Key, Any], Any]
-"""Takes a state partition's name, a key and a state; returns the new state.
-
-Also a window step's name, the key of an open window, and an accumulator of it. Where the
-application has its own `serialize`, states are bytes: what that has made."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +118,6 @@ class StoredCheckpoint(Protocol):
             WallarooError: it is damaged.
         """
 
-    def entities(self) -> Iterator[Entity]:
-        """Yield the entities, their states as canonical structure.
-
-        Raises:
-            WallarooError: it is damaged, or the engine cannot tell.
-        """
-
     def verify(self) -> str:
         """Read everything, and return what only the engine itself can read; empty: nothing.
 
@@ -157,18 +132,20 @@ class StoredCheckpoint(Protocol):
             WallarooError: it is damaged.
         """
 
-    def migrate(self, target: Path, migration: Migration) -> int:
-        """Write a new checkpoint whose states are what a migration makes of these.
+    def write(
+        self, state: StoredState, identity: Identity, application: Application | None
+    ) -> None:
+        """Write the engine's part of a new checkpoint, which has none.
 
         Args:
-            target: a directory that does not exist.
-            migration: makes the new states.
-
-        Returns:
-            The number of states and accumulators.
+            state: what it is to hold; positions and times of sources included.
+            identity: whose it is.
+            application: the application; `None`: an earlier checkpoint of this engine, from which
+                all else was copied, says how it stores its states.
 
         Raises:
-            WallarooError: it cannot be written, or the engine cannot migrate.
+            UsageError: the engine needs the application.
+            WallarooError: it cannot be written, or the engine cannot hold this state.
         """
 
 
@@ -209,249 +186,95 @@ def stored_windows(state: StoredState) -> Iterator[StoredWindow]:
             yield StoredWindow(place.name, decode_key(key), one.start, one.end, messages, parts)
 
 
-# -- migration -------------------------------------------------------------------------------------
+def stored_entities(state: StoredState, partitions: int) -> Sequence[Entity]:
+    """Return the entities of a stored state, sorted; their states are canonical structure.
+
+    Args:
+        state: the state.
+        partitions: number of partitions.
+    """
+    return sorted_entities(
+        [
+            Entity(
+                entity.partition,
+                decode_key(entity.key),
+                encoded_partition_number(entity.key, partitions),
+                structure_of(entity.state),
+            )
+            for entity in state.entities
+        ]
+    )
 
 
-@contextlib.contextmanager
-def copied_beside(directory: Path, target: Path, engine: str) -> Iterator[Path]:
-    """Copy a checkpoint without the engine's own part, which the block writes.
+def open_stored(directory: Path, engine: str) -> StoredCheckpoint:
+    """Return an engine's part of a checkpoint.
 
-    No run can use the checkpoint meanwhile. The copy gets its name only if the block succeeds.
+    Raises:
+        WallarooError: there is no such engine, or it cannot look at its checkpoints.
+    """
+    look = getattr(load_engine(engine), "stored", None)
+    if look is None:
+        raise WallarooError(f"the engine {engine} cannot look at its checkpoints")
+    stored: StoredCheckpoint = look(directory)
+    return stored
+
+
+def rewrite(
+    directory: Path,
+    old: Identity,
+    target: Path,
+    new: Identity,
+    *,
+    change: Callable[[StoredState], StoredState] = lambda state: state,
+    application: Application | None = None,
+) -> StoredState:
+    """Write a checkpoint anew beside the old one, which stays as it is (scale-1, scale-2).
+
+    No run can use the old one meanwhile. The new one gets its name only if it is whole.
 
     Args:
         directory: the checkpoint.
-        target: a directory that does not exist.
-        engine: the name of the engine's part.
+        old: whose it is.
+        target: the new one: a directory that does not exist.
+        new: whose that is; it may be another engine's, or have another number of partitions.
+        change: returns the state of the new one.
+        application: see `StoredCheckpoint.write`.
 
-    Yields:
-        The copy, under another name.
+    Returns:
+        What the new one holds.
 
     Raises:
-        CheckpointError: the target exists or cannot be written, or the checkpoint is in use.
+        CheckpointError: the target exists or cannot be written, the checkpoint is in use, or it
+            holds what the new one could not.
     """
-    partial = target.with_name(target.name + ".new")
     if target.exists():
         raise CheckpointError(f"{target} exists already: move it elsewhere")
-    old = CheckpointDirectory(directory, engine)
+    begun = target.with_name(target.name + ".new")
+    opened = CheckpointDirectory(directory, old.engine)
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        make_private(partial)
-        for one in directory.iterdir():
-            if one.is_dir() and one != old.own_part:
-                shutil.copytree(one, partial / one.name)
-            elif one.is_file() and one.name != LOCK:
-                shutil.copy(one, partial / one.name)
-        yield partial
-        os.sync()  # every file of the copy is on the disk before its name is
-        partial.rename(target)
+        stored = open_stored(directory, old.engine)
+        stored.verify()
+        state = change(stored.state())
+        if state.logged is None:
+            raise CheckpointError(
+                f"the run on {directory} was killed between two steps of a micro-batch. Run the "
+                "application on it once, and stop it: then it can be written anew"
+            )
+        shutil.rmtree(begun, ignore_errors=True)
+        make_private(begun)
+        shutil.copytree(opened.input_log, begun / INPUT)
+        if new.engine == old.engine:
+            for file in directory.iterdir():
+                if file.is_file() and file.name not in (LOCK, IDENTITY):
+                    shutil.copy(file, begun / file.name)
+        write_identity(begun / IDENTITY, new)
+        open_stored(begun, new.engine).write(state, new, application)
+        os.sync()  # every file is on the disk before the name is
+        begun.rename(target)
         sync_directory(target.parent)
     except OSError as error:
         raise CheckpointError(f"{target} cannot be written: {error}") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)  # it is still there if something failed
-        old.close()
-
-
-class Migration:
-    """Makes new states of stored ones by a function of the user's, and checks what it returns.
-
-    Args:
-        change: the function.
-        fresh: what the application builds today; `None`: it is not known.
-
-    Attributes:
-        changed: number of states and accumulators that are others now.
-    """
-
-    def __init__(self, change: Change, fresh: FreshStates | None = None) -> None:
-        self.changed = 0
-        self._change = change
-        self._fresh = fresh
-
-    def migrated(self, state: StoredState, *, coded: bool) -> StoredState:
-        """Return a whole state with what the function makes of each state and accumulator.
-
-        Args:
-            state: the state.
-            coded: see `new_state`.
-
-        Raises:
-            CheckpointError: see `new_state`.
-        """
-        entities = [
-            one._replace(
-                state=self.new_state(
-                    Place(one.partition), decode_key(one.key), one.state, coded=coded
-                )
-            )
-            for one in state.entities
-        ]
-        windows = []
-        for one in state.windows:
-            change = partial(
-                self.new_state, state.steps[one.step], decode_key(one.key), coded=coded
-            )
-            windows.append(one._replace(form=with_parts(one.form, change)))
-        return replace(state, entities=entities, windows=windows)
-
-    def new_state(self, place: Place, key: Key, data: bytes, *, coded: bool) -> bytes:
-        """Return what the function makes of a stored state, or accumulator, as it is stored.
-
-        Args:
-            place: where it is.
-            key: its key.
-            data: the state.
-            coded: the application's `serialize` has made it: the function takes and returns its
-                bytes.
-
-        Raises:
-            CheckpointError: it cannot be loaded or pickled, the function raised, or what it
-                returned is not what the application builds.
-        """
-        try:
-            new = self._made(place, key, data, coded)
-        except (Exception, SystemExit) as error:
-            unknown = isinstance(error, pickle.PicklingError) and self._fresh is None
-            raise CheckpointError(
-                f"{place}, key {key!r:.80} cannot be migrated: "
-                f"{type(error).__name__}: {error}"
-                + ". Name the application that has the class with --app"
-                * unknown
-            ) from error
-        self.changed += new != data if coded else structure_of(new) != structure_of(data)
-        return new
-
-    def _made(self, place: Place, key: Key, data: bytes, coded: bool) -> bytes:
-        new = self._change(place.name, key, data if coded else state_of(data))
-        if coded and not isinstance(new, bytes):
-            raise TypeError(
-                "the application has its own serialize, so the new state must be bytes, not "
-                f"{new!r:.80}"
-            )
-        stored: bytes = new if coded else pickle.dumps(new, _PROTOCOL)
-        if self._fresh is not None and (why := self._fresh.refusal(place, stored)):
-            raise TypeError(f"the function's result {why}")
-        return stored
-
-
-# -- shadows ---------------------------------------------------------------------------------------
-
-
-def structure_of(data: bytes) -> Any:
-    """Return the canonical structure of a pickled state; of other bytes ``["stored", base64]``.
-
-    Also of a state that shares objects so often that its structure has far more values than bytes.
-    """
-    try:
-        most = max(_MOST_VALUES, _MOST_VALUES_A_BYTE * len(data))
-        return structure(_Unpickler(io.BytesIO(data)).load(), most)
-    except Exception:  # noqa: BLE001 - written by an application's own codec, or not shown by shadows
-        return ["stored", base64.b64encode(data).decode()]
-
-
-def state_of(data: bytes) -> Any:
-    """Return a pickled state as an object of its class; if the class is gone, as a `_Gone`.
-
-    Raises:
-        Exception: it was not pickled, or a class of the application refuses.
-    """
-    return _Forgiving(io.BytesIO(data)).load()
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes shadows of the application's objects."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return a class or function that is safe to use, or a shadow of it."""
-        if name in _OPEN.get(module, ()):
-            return super().find_class(module, name)
-        return _shadow(module, name)
-
-
-class _Forgiving(pickle.Unpickler):
-    """Makes the application's objects, and others of those whose class is gone."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return a class or function, or what stands for it if it is not there."""
-        try:
-            return super().find_class(module, name)
-        except (ImportError, AttributeError):
-            return _shadow(module, name, _Gone)
-
-
-def _shadow(module: str, name: str, base: type | None = None) -> Any:
-    space = {"__module__": module, "__qualname__": name}
-    return type(name.rpartition(".")[2], (base or _Shadow,), space)
-
-
-class _Gone:
-    """An object whose class is gone: it has the attributes that were stored, and no others.
-
-    If something else was stored, it is in `__arguments__` (of ``__new__``), `__items__` (of a
-    list's subclass), `__pairs__` (of a dict's subclass), or `__state__` (which is not a dict).
-    """
-
-    def __new__(cls, *arguments: Any, **_: Any) -> _Gone:
-        made = super().__new__(cls)
-        if arguments:
-            made.__dict__["__arguments__"] = arguments
-        return made
-
-    def __setstate__(self, state: Any) -> None:
-        parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)  # with slots
-        if all(part is None or isinstance(part, dict) for part in parts):
-            for part in parts:
-                self.__dict__.update(part or {})
-        else:
-            self.__dict__["__state__"] = state
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "extend":  # pickle asks before the object has attributes of its own
-            return self.__dict__.setdefault("__items__", []).extend
-        raise AttributeError(f"{type(self).__qualname__!r} object has no attribute {name!r}")
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.__dict__.setdefault("__pairs__", {})[key] = value
-
-
-class _Shadow:
-    """An object of a class that is not available here."""
-
-    def __new__(cls, *arguments: Any, **_: Any) -> _Shadow:
-        made = super().__new__(cls)
-        made.arguments = arguments
-        made.state = None
-        made.items = []
-        made.pairs = {}
-        return made
-
-    arguments: tuple[Any, ...]
-    state: Any
-    items: list[Any]
-    pairs: dict[Any, Any]
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-    def __getattr__(self, name: str) -> Any:
-        state = self.__dict__.get("state")
-        if isinstance(state, dict) and name in state:
-            return state[name]
-        raise AttributeError(name)
-
-    def append(self, item: Any) -> None:
-        """Take an item of a list's subclass."""
-        self.items.append(item)
-
-    def extend(self, items: Any) -> None:
-        """Take items of a list's subclass."""
-        self.items.extend(items)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.pairs[key] = value
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        items = iter(self.items) if self.items else None
-        pairs = iter(self.pairs.items()) if self.pairs else None
-        made = (type(self), *self.arguments)
-        return copyreg.__newobj__, made, self.state, items, pairs  # type: ignore[attr-defined]  # typeshed leaves it out
+        shutil.rmtree(begun, ignore_errors=True)  # it is still there if something failed
+        opened.close()
+    return state

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from wallaroo.topology import Application
+from wallaroo.topology import Application, SinkId
 from wallaroo.transport.changed_topology import (
     NOTHING_ACCEPTED,
     Held,
@@ -28,6 +28,8 @@ from wallaroo.transport.checkpoint import (
     identify,
     read_identity,
 )
+from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.kafka.source import Position
 from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states, window_place
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 
@@ -67,9 +69,13 @@ class StoredWindows(NamedTuple):
 
 
 class StoredTime(NamedTuple):
-    """The time of a source: the greatest event time, the last frame's arrival time, its end.
+    """The time of a source.
 
-    A Kafka source that has partitions has those of its partitions, by number (kafka-9).
+    Args:
+        greatest: the greatest event time.
+        last_frame: the last frame's arrival time.
+        ended: it has ended.
+        partitions: the times of a Kafka source's partitions, by their numbers (kafka-9).
     """
 
     greatest: int | None
@@ -90,8 +96,14 @@ class StoredState:
         partitions: the state partitions' names.
         steps: the window steps, as they were.
         watermarks: theirs, in the same order.
-        entities: the state entities.
+        entities: the state entities; none that has expired by `now` (key-4).
         windows: the open windows.
+        logged: what the log says of sources before the position; `None`: the run that was killed
+            has left what it says of a later one.
+        outputs: the numbers of outputs before the position, by sink, where they are stored.
+        positions: of each Kafka source that has begun, behind the records before the position.
+        topics: number of partitions of each Kafka sink's topic, as of the first start (kafka-13).
+        at: when it was stored, in nanoseconds since 1970.
     """
 
     position: int = 0
@@ -103,6 +115,16 @@ class StoredState:
     watermarks: Sequence[float] = ()
     entities: Sequence[StoredEntity] = ()
     windows: Sequence[StoredWindows] = ()
+    logged: Mapping[str, LoggedSource] | None = field(default_factory=dict)
+    outputs: Mapping[SinkId, int] = field(default_factory=dict)
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    topics: Mapping[SinkId, int] = field(default_factory=dict)
+    at: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Number of states and accumulators."""
+        return len(self.entities) + sum([parts_in(windows.form) for windows in self.windows])
 
     @property
     def places(self) -> dict[Place, bytes]:
@@ -142,6 +164,15 @@ class StoredState:
             for step, place in enumerate(self.steps)
             if numbers.get(place)
         }
+
+
+def with_ends(
+    times: Mapping[str, StoredTime], logged: Mapping[str, LoggedSource]
+) -> dict[str, StoredTime]:
+    """Return the times of sources, in which those that have ended by the log have ended."""
+    nothing = StoredTime(None, None, ended=False)
+    ended = [name for name, source in logged.items() if source.ended]
+    return {**times, **{name: times.get(name, nothing)._replace(ended=True) for name in ended}}
 
 
 def refusals(directory: Path, application: Application, state: StoredState) -> list[str]:

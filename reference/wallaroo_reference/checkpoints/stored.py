@@ -6,43 +6,37 @@ import contextlib
 import pickle
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wallaroo.keys import Key, partition_number
 from wallaroo.overriding import override
-from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, damaged, read_identity
+from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import CheckpointError, Identity, damaged
+from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import Stamp
-from wallaroo.transport.stored import (
-    Migration,
-    Overview,
-    StoredCheckpoint,
-    copied_beside,
-    structure_of,
-)
+from wallaroo.transport.stored import Overview, StoredCheckpoint
 from wallaroo.transport.stored_state import (
     StoredEntity,
     StoredState,
     StoredTime,
     StoredWindows,
-    parts_in,
-    with_parts,
+    with_ends,
 )
+from wallaroo.windows import Shape
 from wallaroo_reference.cells import (
     NOT_NOTED,
     PANE,
     PROTOCOL,
     VISITED,
+    Kind,
+    Moment,
     SourceMoment,
-    key_of_name,
 )
-from wallaroo_reference.checkpoints.blobs import divided
-from wallaroo_reference.checkpoints.head import Head
+from wallaroo_reference.checkpoints.blobs import Cell, divided
+from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import ENGINE
 from wallaroo_reference.checkpoints.store import Store, latest
 
@@ -88,20 +82,6 @@ class ReferenceCheckpoint(StoredCheckpoint):
         )
 
     @override
-    def entities(self) -> Iterator[Entity]:
-        number = read_identity(self._directory / IDENTITY).partitions
-        with self._open() as store:
-            head, found = _read(store)
-        entities = []
-        for one, cells in zip(head.cells if head else (), found, strict=True):
-            if one.kind == "partition":
-                for name, value in cells.items():
-                    key = key_of_name(name)
-                    shown = structure_of(value[VISITED.size :])
-                    entities.append(Entity(one.name, key, partition_number(key, number), shown))
-        yield from sorted_entities(entities)
-
-    @override
     def state(self) -> StoredState:
         with self._open() as store:
             head, found = _read(store)
@@ -132,12 +112,20 @@ class ReferenceCheckpoint(StoredCheckpoint):
             moment.sequence,
             moment.now,
             moment.first,
-            {name: _time(one) for name, one in moment.sources.items()},
+            {name: _time_of(one) for name, one in moment.sources.items()},
             [one.name for one in head.cells if not one.shape],
             [Place(one.name, one.shape) for one in head.cells if one.shape],
             moment.watermarks,
             entities,
             windows,
+            {
+                name: replace(head.generators.get(name, LoggedSource()), ended=time.ended)
+                for name, time in moment.sources.items()
+            },
+            head.sinks,
+            head.positions,
+            head.topics,
+            head.at,
         )
 
     @override
@@ -153,15 +141,12 @@ class ReferenceCheckpoint(StoredCheckpoint):
         return ""
 
     @override
-    def migrate(self, target: Path, migration: Migration) -> int:
-        with copied_beside(self._directory, target, ENGINE) as copy:
-            self.verify()
-            with self._open() as store:
-                head, found = _read(store)
-                new = Store.create(copy / ENGINE, store.stamp())
-            coded = read_identity(self._directory / IDENTITY).coded
-            with contextlib.closing(new):
-                return _migrate(new, head, found, partial(migration.new_state, coded=coded))
+    def write(
+        self, state: StoredState, identity: Identity, application: Application | None
+    ) -> None:
+        with contextlib.closing(Store.create(self._directory / ENGINE, identity.stamp)) as store:
+            if state.position:
+                store.write(*_head_and_blobs(state))
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Store]:
@@ -172,11 +157,6 @@ class ReferenceCheckpoint(StoredCheckpoint):
             raise CheckpointError(f"{store.path} cannot be read: {error}") from error
         finally:
             store.close()
-
-
-def _time(moment: SourceMoment) -> StoredTime:
-    partitions = {number: _time(one) for number, one in moment.partitions.items()}
-    return StoredTime(moment.greatest, moment.last_frame, moment.ended, partitions)
 
 
 def _read(store: Store) -> tuple[Head | None, list[dict[bytes, bytes]]]:
@@ -193,29 +173,60 @@ def _read(store: Store) -> tuple[Head | None, list[dict[bytes, bytes]]]:
     return head, found
 
 
-def _migrate(
-    store: Store,
-    head: Head | None,
-    found: list[dict[bytes, bytes]],
-    change: Callable[[Place, Key, bytes], bytes],
-) -> int:
-    """Write a file with changed states and accumulators; return how many there are."""
-    if head is None:
-        return 0
-    count = 0
-    for one, cells in zip(head.cells, found, strict=True):
-        for name, value in cells.items():
-            changed = partial(change, Place(one.name, one.shape), key_of_name(name, one.kind))
-            if one.kind == "partition":
-                cells[name] = value[: VISITED.size] + changed(value[VISITED.size :])
-                count += 1
-                continue
-            form = pickle.loads(value)  # noqa: S301 - from the owner's directory
-            new = changed(form) if one.kind == "panes" else with_parts(form, changed)
-            cells[name] = pickle.dumps(new, PROTOCOL)
-            count += 1 if one.kind == "panes" else parts_in(form)
-    blobs = [
-        (place, blob) for place, cells in enumerate(found) for blob in divided([*cells.items()])
-    ]
-    store.write(replace(head, first_blob=0, next_blob=len(blobs)), blobs)
-    return count
+def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
+    """Return a whole state as it is stored."""
+    heads = [CellsHead("partition", name, 0) for name in state.partitions]
+    heads += [CellsHead(_kind_of(step.shape), step.name, 0, step.shape) for step in state.steps]
+    cells: list[list[Cell]] = [[] for _ in heads]
+    numbers = {name: number for number, name in enumerate(state.partitions)}
+    for entity in state.entities:
+        visited = NOT_NOTED if entity.visited is None else entity.visited
+        value = VISITED.pack(visited) + entity.state
+        cells[numbers[entity.partition]].append((entity.key, value))
+    for step, key, form in state.windows:
+        parts = {b"": form}
+        if _kind_of(state.steps[step].shape) == "panes":
+            parts = {PANE.pack(number): part for number, part in form.items()}
+        for name, part in parts.items():
+            value = pickle.dumps(part, PROTOCOL)
+            cells[len(state.partitions) + step].append((name + key, value))
+    blobs = [(place, blob) for place, some in enumerate(cells) for blob in divided(some)]
+    logged = state.logged or {}
+    generators = {
+        name: replace(source, ended=False)
+        for name, source in logged.items()
+        if source.last or source.behind
+    }
+    head = Head(
+        state.at,
+        Moment(
+            state.position,
+            state.now,
+            state.first,
+            {name: moment_of(time) for name, time in with_ends(state.sources, logged).items()},
+            state.watermarks,
+        ),
+        [replace(one, count=len(some)) for one, some in zip(heads, cells, strict=True)],
+        state.outputs,
+        generators,
+        0,
+        len(blobs),
+        state.positions,
+        state.topics,
+    )
+    return head, blobs
+
+
+def _kind_of(shape: Shape) -> Kind:
+    return "panes" if shape[0] == "range" else "windows"
+
+
+def _time_of(source: SourceMoment) -> StoredTime:
+    parts = {number: _time_of(part) for number, part in source.partitions.items()}
+    return StoredTime(source.greatest, source.last_frame, source.ended, parts)
+
+
+def moment_of(time: StoredTime) -> SourceMoment:
+    """Return the time of a source as a machine takes it."""
+    parts = {number: moment_of(part) for number, part in time.partitions.items()}
+    return SourceMoment(time.greatest, time.last_frame, time.ended, parts)

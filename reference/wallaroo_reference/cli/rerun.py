@@ -20,7 +20,7 @@ from wallaroo import readable
 from wallaroo.cli.application import load_named_application
 from wallaroo.cli.logs import application_output, results_on
 from wallaroo.cli.terminal import progress_display
-from wallaroo.engine import Progress, load_engine
+from wallaroo.engine import Progress
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.loading import MODULE_PREFIX, load_module
 from wallaroo.text import escaped
@@ -34,7 +34,7 @@ from wallaroo.transport.checkpoint import (
     trust,
 )
 from wallaroo.transport.recording import RecordedLog
-from wallaroo.transport.stored import StoredCheckpoint
+from wallaroo.transport.stored import open_stored
 from wallaroo.transport.stored_state import StoredState, refusals
 from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import (
@@ -227,10 +227,7 @@ def _stored(directory: Path, recorded: Identity) -> StoredState:
             f"{directory} is not a checkpoint of the recorded runs: it holds {identity.stamp}, and "
             f"the input is of checkpoint {recorded.stamp.checkpoint[:8]}"
         )
-    look = getattr(load_engine(identity.engine), "stored", None)
-    if look is None:
-        raise WallarooError(f"the engine {identity.engine} cannot look at its checkpoints")
-    stored: StoredCheckpoint = look(directory)
+    stored = open_stored(directory, identity.engine)
     refuse_others(directory, identity, stored.stamps())
     return stored.state()
 

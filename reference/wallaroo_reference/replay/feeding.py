@@ -18,16 +18,16 @@ from wallaroo.transport.log_format import Kind, Run
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.skipping import skipped, skipping
-from wallaroo.transport.stored_state import StoredState, StoredTime
+from wallaroo.transport.stored_state import StoredState
 from wallaroo_reference.cells import (
     NOT_NOTED,
     PANE,
     VISITED,
     Cells,
     Moment,
-    SourceMoment,
     UnpackError,
 )
+from wallaroo_reference.checkpoints.stored import moment_of
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.machine import Machine
@@ -119,15 +119,10 @@ def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, i
         if step < len(state.watermarks):
             watermarks[number] = state.watermarks[step]
     sources = {
-        name: _moment(state.sources[name]) if name in state.sources else was
+        name: moment_of(state.sources[name]) if name in state.sources else was
         for name, was in now.sources.items()
     }
     machine.go_on_from(Moment(state.position, state.now, state.first, sources, watermarks))
-
-
-def _moment(stored: StoredTime) -> SourceMoment:
-    partitions = {number: _moment(one) for number, one in stored.partitions.items()}
-    return SourceMoment(stored.greatest, stored.last_frame, stored.ended, partitions)
 
 
 def feed(

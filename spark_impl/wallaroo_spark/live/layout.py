@@ -16,6 +16,7 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.old_states import FreshStates, Place, window_place
 from wallaroo.transport.stamps import Stamp
+from wallaroo.transport.stored_state import StoredEntity
 from wallaroo.windows import windows_of
 from wallaroo_spark.live.stamped import read_stamped, write_stamped
 from wallaroo_spark.worker.plan import Member, plan
@@ -58,6 +59,11 @@ class Layout:
             for member, place in enumerate(members)
             if place.shape
         ]
+
+    def expired(self, entity: StoredEntity, now: int) -> bool:
+        """Whether an entity has gone by this arrival time (key-4)."""
+        expire_after = self.expire_after.get(entity.partition)
+        return expire_after is not None and now - (entity.visited or 0) >= expire_after
 
     def stores_as(self, other: Layout) -> bool:
         """Whether the same states are stored in the same way in another layout."""

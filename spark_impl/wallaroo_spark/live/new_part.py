@@ -1,18 +1,23 @@
-"""Spark's part of a checkpoint, written from a state: for a migration, and for another topology."""
+"""What Spark keeps in a checkpoint, written from a state that was read whole."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from wallaroo.keys import encoded_partition_number
+from wallaroo.transport.checkpoint import Identity
 from wallaroo.transport.old_states import Place
+from wallaroo.transport.private import make_private
 from wallaroo.transport.stored_state import StoredState, StoredTime, windows_from
 from wallaroo.windowing.kinds import kind_of
 from wallaroo.windowing.watermarks import NEVER, NO_TIME
 from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.session import session
+from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP
 from wallaroo_spark.live.failures import explaining
-from wallaroo_spark.live.layout import Layout
+from wallaroo_spark.live.layout import LAYOUT, Layout, write_layout
+from wallaroo_spark.live.resume import Resume, write_resume
+from wallaroo_spark.live.stamped import write_stamped
 from wallaroo_spark.plans.states import store_segments
 from wallaroo_spark.wire.job import Address, shard_of
 from wallaroo_spark.worker.replay import CLOCK, Clock, StoredSourceTime
@@ -20,6 +25,29 @@ from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.states import member_prefix
 from wallaroo_spark.worker.stored import Stored
 from wallaroo_spark.worker.window_store import WindowStore
+
+
+def write_parts(directory: Path, state: StoredState, layout: Layout, identity: Identity) -> None:
+    """Write all that Spark keeps in a checkpoint beside the input log.
+
+    Args:
+        directory: the checkpoint.
+        state: the state.
+        layout: how it is to be stored.
+        identity: whose the checkpoint is.
+
+    Raises:
+        WallarooError: it cannot be written.
+    """
+    stamp, position = identity.stamp, state.position
+    # A tick at once lets each window step say when it is due.
+    resume = Resume(position, 0 if state.steps and position else None, state.logged or {})
+    write_resume(directory / RESUME, resume, stamp)
+    write_layout(directory / LAYOUT, layout, stamp)
+    make_private(directory / ENGINE)
+    if position:
+        write_part(directory / ENGINE, state, layout, identity.partitions, coded=identity.coded)
+    write_stamped(directory / ENGINE / STAMP, stamp, None)
 
 
 def write_part(

@@ -9,42 +9,35 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wallaroo.copying import PICKLED
-from wallaroo.keys import decode_key, encoded_partition_number
+from wallaroo.errors import UsageError
 from wallaroo.overriding import override
-from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.checkpoint import IDENTITY, RESTORE, CheckpointError, damaged, read_identity
+from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import RESTORE, CheckpointError, Identity, damaged
 from wallaroo.transport.old_states import Place
-from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Stamp
-from wallaroo.transport.stored import (
-    Migration,
-    Overview,
-    StoredCheckpoint,
-    copied_beside,
-    structure_of,
-)
+from wallaroo.transport.stored import Overview, StoredCheckpoint
 from wallaroo.transport.stored_state import (
     StoredEntity,
     StoredState,
     StoredTime,
     StoredWindows,
     parts_in,
+    with_ends,
 )
 from wallaroo.windowing.kinds import Panes, Ranges, kind_of
 from wallaroo.windowing.watermarks import NEVER, NO_TIME
 from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP, stamps_in
+from wallaroo_spark.live.checkpoint import ENGINE, RESUME, stamps_in
 from wallaroo_spark.live.failures import explaining
-from wallaroo_spark.live.layout import LAYOUT, Layout, read_layout
-from wallaroo_spark.live.new_part import write_part
-from wallaroo_spark.live.resume import read_resume
+from wallaroo_spark.live.layout import LAYOUT, Layout, layout_of, read_layout
+from wallaroo_spark.live.new_part import write_parts
+from wallaroo_spark.live.resume import Resume, read_resume
 from wallaroo_spark.live.spark_part import (
     damaged_files,
     misfit,
@@ -52,9 +45,7 @@ from wallaroo_spark.live.spark_part import (
     read_spark_part,
     refuse_irregular_files,
     seen_from,
-    settle,
 )
-from wallaroo_spark.live.stamped import write_stamped
 from wallaroo_spark.plans.states import levels_in, stored_segments
 from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.replay import CLOCK, Clock, clock_in
@@ -87,36 +78,26 @@ class StoredOnSpark(StoredCheckpoint):
     def overview(self) -> Overview:
         part = read_spark_part(self._part)
         files = [path.stat() for path in self._part.rglob("*") if path.is_file()]
-        commits = self._part / "commits"
-        done = [path.stat().st_mtime_ns for path in commits.glob("*") if path.name.isdecimal()]
         size = sum([file.st_size for file in files])
         counts: Counter[str] | None = Counter()
         windows: Counter[str] = Counter()
         if part.committed:
             try:
                 state = self.state()
-                counts = Counter([entity.partition for entity in self._there(state)])
+                counts = Counter([entity.partition for entity in state.entities])
                 for one in state.windows:
                     windows[state.steps[one.step].name] += parts_in(one.form)
             except (JavaNotFoundError, CheckpointError) as error:
                 _log.warning("the entities cannot be counted: %s", error)
                 counts = None
-        at = max(done, default=None)
+        at = self._at() if part.committed else None
         return Overview(part.committed, at, {"state": size}, counts, windows)
 
-    @override
-    def entities(self) -> Iterator[Entity]:
-        number = read_identity(self._directory / IDENTITY).partitions
-        yield from sorted_entities(
-            [
-                Entity(
-                    entity.partition,
-                    decode_key(entity.key),
-                    encoded_partition_number(entity.key, number),
-                    structure_of(entity.state),
-                )
-                for entity in self._there(self.state())
-            ]
+    def _at(self) -> int:
+        """Return when the last micro-batch was committed, in nanoseconds since 1970; 0: never."""
+        commits = (self._part / "commits").glob("*")
+        return max(
+            [path.stat().st_mtime_ns for path in commits if path.name.isdecimal()], default=0
         )
 
     @override
@@ -140,18 +121,19 @@ class StoredOnSpark(StoredCheckpoint):
         return ""
 
     @override
-    def migrate(self, target: Path, migration: Migration) -> int:
-        with copied_beside(self._directory, target, ENGINE) as copy:
-            make_private(copy / ENGINE)
-            identity = read_identity(self._directory / IDENTITY)
-            write_stamped(copy / ENGINE / STAMP, identity.stamp, None)
-            if not self.position():
-                return 0
-            state = migration.migrated(self.state(), coded=identity.coded)
-            layout = self._layout()
-            write_part(copy / ENGINE, state, layout, identity.partitions, coded=identity.coded)
-            settle(copy / ENGINE, target / ENGINE)
-            return len(state.entities) + sum([parts_in(one.form) for one in state.windows])
+    def write(
+        self, state: StoredState, identity: Identity, application: Application | None
+    ) -> None:
+        try:
+            layout = read_layout(self._directory / LAYOUT)
+        except CheckpointError:
+            if application is None:
+                raise UsageError(
+                    "--to spark needs the application, which says how Spark stores its states: "
+                    "--app APP"
+                ) from None
+            layout = layout_of(application)
+        write_parts(self._directory, state, layout, identity)
 
     @override
     def state(self) -> StoredState:
@@ -183,35 +165,27 @@ class StoredOnSpark(StoredCheckpoint):
             elif (kept := windows_in(name, blob)) is not None:
                 step = steps.index((address.group, member))
                 windows.append(StoredWindows(step, name[len(KEY) :], _form(place, kept)))
-        state = StoredState(
+        resume = read_resume(self._directory / RESUME) or Resume()
+        logged = resume.sources if resume.sequence <= position else None
+        now = max([entity.visited or 0 for entity in entities], default=0)
+        first, sources = None, {}
+        if clocks:
+            latest = max(clocks, key=lambda clock: clock.now)
+            now, first = latest.now, latest.first
+            sources = {name: _time_of(time) for name, time in latest.sources.items()}
+        return StoredState(
             position,
-            max([entity.visited or 0 for entity in entities], default=0),
-            partitions=[one.name for some in layout.members for one in some if not one.shape],
-            steps=[layout.members[group][member] for group, member in steps],
-            watermarks=watermarks,
-            entities=entities,
-            windows=windows,
+            now,
+            first,
+            with_ends(sources, logged or {}),
+            [place.name for some in layout.members for place in some if not place.shape],
+            [layout.members[group][member] for group, member in steps],
+            watermarks,
+            [entity for entity in entities if not layout.expired(entity, now)],
+            windows,
+            logged,
+            at=self._at(),
         )
-        if not clocks:
-            return state
-        latest = max(clocks, key=lambda clock: clock.now)
-        sources = {
-            name: _time(*one)
-            if isinstance(one, tuple)
-            else StoredTime(
-                None, None, False, {number: _time(*part) for number, part in one.items()}
-            )
-            for name, one in latest.sources.items()
-        }
-        return replace(state, now=latest.now, first=latest.first, sources=sources)
-
-    def _there(self, state: StoredState) -> Iterator[StoredEntity]:
-        """Yield the entities; of those that expire, the ones still there at the last record."""
-        layout = self._layout()
-        for entity in state.entities:
-            expire_after = layout.expire_after.get(entity.partition)
-            if expire_after is None or state.now - (entity.visited or 0) < expire_after:
-                yield entity
 
     def _layout(self) -> Layout:
         """Return the layout, once the states that it tells of are there.
@@ -242,7 +216,12 @@ class StoredOnSpark(StoredCheckpoint):
             yield from stored(segments)
 
 
-def _time(greatest: int, last_frame: int | None, ended: bool) -> StoredTime:
+def _time_of(source: Any) -> StoredTime:
+    """Return the time of a source, or of those of its partitions, from what a clock has stored."""
+    if not isinstance(source, tuple):
+        parts = {number: _time_of(part) for number, part in source.items()}
+        return StoredTime(None, None, ended=False, partitions=parts)
+    greatest, last_frame, ended = source
     return StoredTime(None if greatest == NO_TIME else greatest, last_frame, ended)
 
 

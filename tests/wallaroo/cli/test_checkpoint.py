@@ -13,7 +13,7 @@ import pytest
 from recorded import VOTES
 
 from wallaroo.cli.main import main
-from wallaroo.transport.stored import structure_of
+from wallaroo.transport.shadows import structure_of
 
 
 def run(directory, app, words):
