@@ -16,6 +16,15 @@ def options(tmp_path=None, own=None, **changes):
     return ServeOptions(**{"partitions": 2, "stop_timeout": 120, "options": own, **changes})
 
 
+def is_idle(handle, checkpoint):
+    """Whether Spark has committed all that was received."""
+    planned, done = (
+        {int(path.name) for path in (checkpoint / "spark" / part).glob("[0-9]*")}
+        for part in ("offsets", "commits")
+    )
+    return handle.progress().details["backlog"] == 0 and planned == done != set()
+
+
 def jvm_of(pid):
     """The process of Spark's JVM that a process has started, if there is one."""
     with contextlib.suppress(psutil.NoSuchProcess):  # it, or the child, has just ended

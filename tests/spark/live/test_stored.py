@@ -8,6 +8,7 @@ from unittest.mock import ANY
 
 import pytest
 from counted import Count, send, sink, source
+from live_on_spark import is_idle
 from receiving import eventually
 from standing_clock import SECOND, Clock
 from wallaroo_reference.replay.feeding import Input
@@ -95,15 +96,6 @@ def served(app, clock, checkpoint=None, **own):
     return handle, temporary.path / "checkpoint"
 
 
-def is_idle(handle, checkpoint):
-    """Whether Spark has committed all that was received."""
-    planned, done = (
-        {int(path.name) for path in (checkpoint / "spark" / part).glob("[0-9]*")}
-        for part in ("offsets", "commits")
-    )
-    return handle.progress().details["backlog"] == 0 and planned == done != set()
-
-
 def shown(capsys, *arguments):
     code = main(["checkpoint", *map(str, arguments)])
     return code, capsys.readouterr()
@@ -183,7 +175,7 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
     shutil.copytree(directory, directory.with_name("changed"))
     with pytest.raises(CheckpointError, match=r"--accept-topology --drop-state fading\. "):
         served(changed, clock, directory.with_name("changed"))
-    assert "dropped state partition 'fading': 2 entities" in caplog.messages
+    assert "dropped state partition 'fading': 1 entity" in caplog.messages
     assert "kept    windows of 'Words', sessions, gap 30 s: 2 open" in caplog.messages
     shutil.copytree(directory, directory.with_name("accepted"))
     own = {"accept_topology": True, "drop_state": ["fading"]}
@@ -198,7 +190,7 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
     clock.now -= 31 * SECOND
     code, told = shown(capsys, directory, "--migrate", f"{__name__}:change")
     assert told.out.startswith(
-        "6 states and accumulators, 4 of them changed; the new checkpoint is "
+        "5 states and accumulators, 4 of them changed; the new checkpoint is "
     )
     handle, _ = served(application(receiver.port, Total), clock, directory.with_name("c.migrated"))
     send(handle, "a", "b")

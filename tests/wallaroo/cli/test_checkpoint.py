@@ -13,6 +13,7 @@ import pytest
 from recorded import VOTES
 
 from wallaroo.cli.main import main
+from wallaroo.keys import partition_number
 from wallaroo.transport.shadows import structure_of
 
 
@@ -333,3 +334,48 @@ def test_resume_wants_a_checkpoint_that_exists(copy, capsys, engine):
     assert main([*command, "--resume"]) == 2
     assert "--resume goes with --checkpoint DIR" in capsys.readouterr().err
     assert run(copy / "c", copy / "letters.py", "b\n").endswith("\n")
+
+
+def test_a_checkpoint_with_another_number_of_partitions_goes_on(copy, capsys):
+    directory, new, app = copy / "c", copy / "new", copy / "letters.py"
+    command = [sys.executable, "-m", "wallaroo", "run", str(app), "--checkpoint", str(directory)]
+    refused = subprocess.run(
+        [*command, "--partitions", "4", "--stdin"], input="", capture_output=True, text=True
+    )
+    assert refused.returncode == 1
+    assert (
+        "1, not 4; wallaroo checkpoint DIR --partitions 4 -o NEW writes it anew" in refused.stderr
+    )
+
+    _, before = entities(capsys, directory, "--entities")
+    assert main(["checkpoint", str(directory), "--partitions", "4", "-o", str(new)]) == 0
+    assert capsys.readouterr().out.startswith(
+        f"2 states and accumulators; the new checkpoint is {new}"
+    )
+    _, after = entities(capsys, new, "--entities")
+    assert [one["number"] for one in before] == [0, 0]
+    assert [one["number"] for one in after] == [partition_number(key, 4) for key in "ab"]
+    assert run(new, app, "az\n") == run(directory, app, "az\n") == "az 3\n"
+
+    assert main(["checkpoint", str(directory), "--partitions", "4", "-o", str(new)]) == 1
+    assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-o", "new"], "--app and -o go with --migrate, --partitions or --to"),
+        (["--partitions", "2", "--verify"], "write a new checkpoint, no more"),
+        (["--partitions", "0"], "--partitions"),
+        (["--to", "nowhere"], "no engine is called 'nowhere'"),
+        (["--to", "spark"], "--to spark needs the application"),
+    ],
+)
+def test_what_cannot_be_written_anew_is_refused(copy, capsys, options, said):
+    try:
+        code = main(["checkpoint", str(copy / "c"), *options])
+    except SystemExit as ended:
+        code = ended.code
+    assert code in (1, 2)
+    assert said in capsys.readouterr().err
+    assert {path.name for path in copy.iterdir()} <= {"__pycache__", "c", "letters.py"}
