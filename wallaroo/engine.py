@@ -363,7 +363,7 @@ def rules_beyond_steps(application: Application) -> list[tuple[str, str]]:
 
     These are branches and merges, keys that stay with messages, event times, windows, and Kafka.
     """
-    found = _places_of_kafka(application)
+    found = places_of_kafka(application)
     for node in application.nodes:
         if isinstance(node, Step):
             operation = node.operation
@@ -396,14 +396,15 @@ def refuse_kafka(application: Application, engine: str, *rules: str) -> None:
     Raises:
         UnsupportedTopology: there is one; names the first.
     """
-    for rule, place in _places_of_kafka(application):
+    for rule, place in places_of_kafka(application):
         if rule in rules:
             raise UnsupportedTopology(
                 rule, place, f"{engine} does not run this of Kafka yet. Write: --engine reference"
             )
 
 
-def _places_of_kafka(application: Application) -> list[tuple[str, str]]:
+def places_of_kafka(application: Application) -> list[tuple[str, str]]:
+    """Return (rule, place) for the sources and sinks of Kafka that an application has."""
     places = [
         ("kafka-1", name)
         for name, source in application.sources.items()

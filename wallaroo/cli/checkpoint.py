@@ -13,11 +13,12 @@ from pathlib import Path
 
 from wallaroo.cli.arguments import KEY_HELP, count, key_of
 from wallaroo.cli.main import Subparsers, parse
-from wallaroo.engine import load_engine
+from wallaroo.engine import load_engine, places_of_kafka
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
 from wallaroo.loading import load_application, load_function, set_up
 from wallaroo.text import escaped
+from wallaroo.topology import Application
 from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import (
     IDENTITY,
@@ -133,7 +134,7 @@ def register(subparsers: Subparsers) -> None:
         "--app",
         metavar="APP",
         help="the application: with --migrate, whose classes FUNCTION gets and must return; with "
-        "--to spark, which says how Spark stores its states",
+        "--to, what is to go on",
     )
     parser.set_defaults(run=checkpoint, passes_arguments=True)
 
@@ -291,11 +292,8 @@ def _rewrite(directory: Path, identity: Identity, options: argparse.Namespace) -
         engine=options.to or identity.engine,
         partitions=options.partitions or identity.partitions,
     )
-    if application is not None and new.engine != identity.engine:
-        identify(directory / IDENTITY, identity.engine, application, None)
-        load_engine(new.engine).check(application)
-        if not identity.has_topology_of(application):
-            raise CheckpointError(f"{directory} is of another topology than {options.app}")
+    if new.engine != identity.engine:
+        _refuse_other_engine(directory, identity, new.engine, application)
     target = options.output or directory.with_name(directory.name + ".migrated")
     state = rewrite(
         directory,
@@ -313,6 +311,28 @@ def _rewrite(directory: Path, identity: Identity, options: argparse.Namespace) -
     if migration is None:
         print("Run one of the two only: TCP peers of both would get outputs twice")
     return 0
+
+
+def _refuse_other_engine(
+    directory: Path, identity: Identity, engine: str, application: Application | None
+) -> None:
+    """Refuse an application that the other engine could not go on with.
+
+    Raises:
+        WallarooError: it could not.
+    """
+    if application is None:
+        raise UsageError(f"--to {engine} needs the application: --app APP")
+    load_engine(engine).check(application)
+    identify(directory / IDENTITY, identity.engine, application, None)
+    if not identity.has_topology_of(application):
+        raise CheckpointError(
+            f"the checkpoint {directory} is of another topology than {application.name!r} today"
+        )
+    for _, place in places_of_kafka(application):
+        raise CheckpointError(
+            f"{place}: where an engine stands in topics of Kafka is not carried to another engine"
+        )
 
 
 def _try(options: argparse.Namespace) -> int:
