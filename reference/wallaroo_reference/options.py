@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo.cli.arguments import add_checkpoint, add_input_log, duration
+from wallaroo.cli.arguments import add_accept_repeats, add_checkpoint, add_input_log, duration
 from wallaroo.transport.changed_topology import NOTHING_ACCEPTED, Accepted
 
 
@@ -62,12 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="go on where brokers have deleted records of a Kafka source that were not read yet",
     )
-    parser.add_argument(
-        "--accept-repeats",
-        action="store_true",
-        help="go on where brokers have forgotten what a Kafka sink has delivered: the last outputs "
-        "may come twice",
-    )
+    add_accept_repeats(parser)
     add_input_log(parser, CheckpointOptions.log_bytes)
 
 

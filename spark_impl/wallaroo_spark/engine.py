@@ -30,8 +30,7 @@ class SparkEngine:
         )
 
     def check(self, application: Application) -> None:
-        """Refuse Kafka sinks, and what cannot be sent; warn of states that cannot be kept."""
-        refuse_kafka(application, "Spark", "kafka-13")
+        """Refuse what cannot be sent; warn of states that cannot be kept."""
         pickle_application(application)
         warn_of_unportable_states(application)
 
@@ -45,7 +44,7 @@ class SparkEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
-        refuse_kafka(application, "Spark", "kafka-1", "kafka-13")
+        refuse_kafka(application, "Spark", "kafka-1")
         return Server(application, options, spark_options(options.options))
 
     def stored(self, directory: Path) -> StoredOnSpark:

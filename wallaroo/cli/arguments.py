@@ -213,6 +213,16 @@ def add_input_log(parser: argparse.ArgumentParser, log_bytes: int) -> None:
     )
 
 
+def add_accept_repeats(parser: argparse.ArgumentParser) -> None:
+    """Add ``--accept-repeats`` (kafka-16)."""
+    parser.add_argument(
+        "--accept-repeats",
+        action="store_true",
+        help="go on where brokers have forgotten what a Kafka sink has delivered: the last outputs "
+        "may come twice",
+    )
+
+
 def add_progress(parser: argparse.ArgumentParser) -> None:
     """Add ``--progress``."""
     parser.add_argument(

@@ -29,6 +29,8 @@ from wallaroo_spark.live.stamped import read_stamped, stamp_again, write_stamped
 
 RESUME = "resume"
 """The file with what a restart has to know."""
+SINKS = "sinks"
+"""The file that says of Kafka sinks what a later run must know."""
 STAMP = "stamp"
 """The file in Spark's part that says whose it is."""
 ENGINE = "spark"
@@ -94,6 +96,11 @@ class Checkpoint(CheckpointDirectory):
         return self.directory / RESUME
 
     @property
+    def sinks(self) -> Path:
+        """The file that says of Kafka sinks what a later run must know."""
+        return self.directory / SINKS
+
+    @property
     def position(self) -> int:
         """The number of the first record whose effect Spark has not committed."""
         return self._spark_part.committed
@@ -147,6 +154,7 @@ class Checkpoint(CheckpointDirectory):
             write_stamped(self.spark / STAMP, stamp, None)
             write_layout(self.directory / LAYOUT, self.layout, stamp)
             stamp_again(self.resume, stamp)
+            stamp_again(self.sinks, stamp)
             self.all_stamped()
         except OSError as error:
             raise self._not_written(error) from error
@@ -186,7 +194,7 @@ def stamps_in(directory: Path) -> Iterator[tuple[Path, Stamp]]:
             writes it.
     """
     part = directory / ENGINE
-    for path in (part / STAMP, directory / LAYOUT, directory / RESUME):
+    for path in (part / STAMP, directory / LAYOUT, directory / RESUME, directory / SINKS):
         try:
             yield path, read_stamped(path)[0]
         except FileNotFoundError:

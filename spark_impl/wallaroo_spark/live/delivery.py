@@ -20,6 +20,7 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.stop_clock import unless
 from wallaroo.transport.threads import LoopThread
 from wallaroo.user_code.output import show
+from wallaroo_spark.live.kafka_sinks import KafkaSinks
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import Address, Held, Report
@@ -51,6 +52,7 @@ class Delivery:
             which it ends, and when something is due after it.
         due: when something is due after the last batch of an earlier run on the checkpoint.
         watch: gets what is delivered, for figures; `None`: no figures.
+        kafka: the application's Kafka sinks, whose outputs have left already.
 
     Attributes:
         processed: everything before this sequence has been processed and delivered.
@@ -72,6 +74,7 @@ class Delivery:
         done: Callable[[int, int | None], None],
         due: int | None,
         watch: Watch | None,
+        kafka: KafkaSinks,
     ) -> None:
         self._watch = watch
         self.processed = 0
@@ -87,6 +90,7 @@ class Delivery:
         self._loop = loop
         self._records = records
         self._done = done
+        self._kafka = kafka
         self._held: dict[Address, Held] = {}
 
     @property
@@ -121,6 +125,9 @@ class Delivery:
         """
         for line in report.printed:
             show(line)
+        if report.problem:
+            self.ended = report.problem
+            raise RunEndedError(self.ended)
         finished = report.finished.get(0, Finished())
         if self.killing_call is not None:
             finished.ends.append(self.killing_call)
@@ -131,6 +138,9 @@ class Delivery:
         for sink, outputs in by_sink.items():
             if outputs:
                 self._loop.call(self._edges.sinks[sink].write, outputs)
+        for sink, sent in self._kafka.sent(report.sent).items():
+            self._loop.call(self._kafka.sinks[sink].left, sent)
+            numbers[sink] = sent.outputs
         if self._watch is not None:
             self._watch.made(numbers)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]

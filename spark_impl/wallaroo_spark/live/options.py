@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wallaroo.cli.arguments import add_checkpoint, add_input_log, count, index
+from wallaroo.cli.arguments import add_accept_repeats, add_checkpoint, add_input_log, count, index
 from wallaroo.transport.changed_topology import NOTHING_ACCEPTED, Accepted
 from wallaroo_spark.jvm.session import submitted_conf
 from wallaroo_spark.jvm.settings import SessionSettings
@@ -28,6 +28,7 @@ class SparkOptions:
         record: directory in which the whole input log is kept; `None`: it is not.
         accepted: what is accepted of a checkpoint that another version of the application wrote.
         skip: numbers of records that a restart leaves out.
+        accept_repeats: go on where brokers have forgotten a sink's position (kafka-16).
     """
 
     settings: SessionSettings
@@ -38,6 +39,7 @@ class SparkOptions:
     record: Path | None = None
     accepted: Accepted = NOTHING_ACCEPTED
     skip: Sequence[int] = ()
+    accept_repeats: bool = False
 
     @property
     def default_partitions(self) -> int:
@@ -69,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="payload bytes of a micro-batch at most (4 MiB)",
     )
     add_input_log(parser, SparkOptions.log_bytes)
+    add_accept_repeats(parser)
     parser.add_argument(
         "--throughput",
         action="store_true",
@@ -105,6 +108,7 @@ def spark_options(given: Mapping[str, Any]) -> SparkOptions:
         record=given.get("record"),
         accepted=Accepted.given(given),
         skip=given.get("skip_record", ()),
+        accept_repeats=given.get("accept_repeats", False),
     )
 
 

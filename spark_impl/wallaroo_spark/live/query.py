@@ -28,10 +28,12 @@ from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.feed import FeedServer
+from wallaroo_spark.plans.leaving import without_leaving
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.lineages import just_before
 from wallaroo_spark.wire.rows import collected
+from wallaroo_spark.worker.leaving import Departure
 
 _LOOK = 0.1  # seconds between checks whether the query still runs
 _LOOKS = 20  # of these, between looks at Spark's own figures
@@ -50,6 +52,7 @@ class LiveQuery:
         feed: the input.
         delivery: delivers the outputs.
         watch: gets what Spark reports about its work, for figures; `None`: no figures.
+        departure: where outputs leave to from workers.
 
     Attributes:
         over: set when the query should end.
@@ -65,8 +68,10 @@ class LiveQuery:
         feed: LogFeed,
         delivery: Delivery,
         watch: Watch | None,
+        departure: Departure,
     ) -> None:
         self._watch = watch
+        self._departure = departure
         self.over = threading.Event()
         self.stage = 0
         self.batch_seconds = 0.0
@@ -130,13 +135,12 @@ class LiveQuery:
             self._find_killing_call(session, address)
 
     def _work(self, session: Session, address: str) -> None:
+        shards, shipment = self._checkpoint.partitions, ship(session, session.directory)
         rows = streaming_rows(
-            session.spark,
-            address,
-            levels=self._levels,
-            shards=self._checkpoint.partitions,
-            shipment=ship(session, session.directory),
+            session.spark, address, levels=self._levels, shards=shards, shipment=shipment
         )
+        if self._departure.destinations:
+            rows = without_leaving(rows, shards, shipment, self._departure)
         writer = rows.writeStream.foreachBatch(self._take_batch).option(
             "checkpointLocation", str(self._checkpoint.spark)
         )

@@ -27,6 +27,7 @@ from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.live.delivery import Delivery
 from wallaroo_spark.live.figures import Figures
 from wallaroo_spark.live.intake import Ending, Intake
+from wallaroo_spark.live.kafka_sinks import KafkaSinks
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
@@ -101,6 +102,14 @@ def opened_run(
             say_where_it_begins(directory, storage.log.next_sequence)
         refuse_unskippable(storage.log, storage.log.first_sequence, own.skip)
         resume = Resume() if storage.resume is None else storage.resume.last
+        with options.interruptible():
+            kafka = KafkaSinks(
+                application,
+                checkpoint,
+                storage.log.next_sequence,
+                kept=own.checkpoint is not None,
+                accept_repeats=own.accept_repeats,
+            )
         ending, loop = Ending(), LoopThread("wallaroo-edges")
         watch = None if options.metrics is None else Watch(options.metrics)
         feed = LogFeed(
@@ -112,6 +121,7 @@ def opened_run(
                 stop_on_error=options.on_error == "stop",
                 measured=options.metrics is not None,
                 log_level=logging.getLogger().getEffectiveLevel(),
+                topics=kafka.topics,
             ),
             tasks=checkpoint.partitions,
             batch_bytes=own.batch_bytes,
@@ -125,13 +135,13 @@ def opened_run(
         arrival = clock if timed or own.record or own.checkpoint else lambda: 0
         to_come = sources_to_come(storage.logged, application)
         intake = Intake(application, feed, loop, ending, arrival, to_come, watch)
-        edges = Edges(application, options, loop, intake, addresses, clock)
+        edges = Edges(application, options, loop, intake, addresses, clock, kafka)
         edges.dead_letters.run = checkpoint.born.checkpoint
         edges.go_on_behind(storage.logged)
         done = _note_of(storage, feed)
-        delivery = Delivery(application, edges, loop, feed.records, done, resume.due, watch)
+        delivery = Delivery(application, edges, loop, feed.records, done, resume.due, watch, kafka)
         levels = plan(application).levels
-        query = LiveQuery(levels, own, checkpoint, feed, delivery, watch)
+        query = LiveQuery(levels, own, checkpoint, feed, delivery, watch, kafka.departure)
         stop = StopClock(
             options,
             loop,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal, Protocol, TypeAlias, TypedDict, cast
 
 import wallaroo.trace
+from wallaroo.kafka_records import Output
 from wallaroo.keys import decode_key
 from wallaroo.records import Consumed, Frame, Record, Tick
 from wallaroo.topology import Application, Sink, SinkId, Step
@@ -40,12 +41,12 @@ def first_end(finished: Finished) -> End | None:
 
 def outputs_of(
     application: Application, finished: Finished, end: Order | None = None
-) -> dict[SinkId, tuple[bytes, ...]]:
+) -> dict[SinkId, tuple[Output, ...]]:
     """Return each sink's outputs in their order (order-1); only those before `end` if given."""
     runs: dict[int, list[Outputs]] = {}
     for run in finished.outputs:
         runs.setdefault(run.node, []).append(run)
-    outputs: dict[SinkId, tuple[bytes, ...]] = dict.fromkeys(application.sinks, ())
+    outputs: dict[SinkId, tuple[Output, ...]] = dict.fromkeys(application.sinks, ())
     for node, some in runs.items():
         sink = cast("Sink", application.nodes[node])
         ordered = outputs_in_order(some)

@@ -5,7 +5,8 @@ stateful operator; a block is a pickled batch of data. Each row is for one level
 
 - 0 and up, the level of a stateful operator: a `LevelBlock`; or an empty block, which asks for the
   entities that the shard holds and removes them;
-- `FINISHED`: a `Report` for the driver, which operators pass on without reading it.
+- `FINISHED`: a `Report` for the driver, which operators pass on without reading it;
+- `LEAVING`: a `Leaving`, outputs for Kafka, which leave from workers behind the last level.
 
 A block contains the cases that it is about, with their applications: a few KB beside its messages.
 So an operator needs to know nothing about the cases, and one running query can process any of them.
@@ -17,7 +18,7 @@ import functools
 import logging
 import pickle
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple, TypeAlias
@@ -27,7 +28,7 @@ from wallaroo.metrics.figures import Harvest
 from wallaroo.metrics.following import Visits
 from wallaroo.user_code.output import Line
 from wallaroo_spark.wire.lineages import Order
-from wallaroo_spark.wire.outbox import Finished, Messages
+from wallaroo_spark.wire.outbox import End, Finished, Messages, Outputs
 
 Track: TypeAlias = "array[int]"
 """A part's moments, in order: their fields, one after the other."""
@@ -120,6 +121,9 @@ ROW_SCHEMA = "shard int, level int, block binary"
 FINISHED = 1 << 20
 """The level of results for the driver."""
 
+LEAVING = FINISHED + 1
+"""The level of outputs that leave from workers."""
+
 HEAD = -1
 """The level of frames."""
 
@@ -156,6 +160,8 @@ class CaseSpec:
         measured: figures of its user code are wanted.
         follow: the sequence of the record whose calls are noted; `None`: no record's.
         log_level: the lowest level of user code's log records that are sent to the driver.
+        topics: in a live run, by the nodes of Kafka sinks, how many partitions their topics have
+            (kafka-13); their outputs leave from workers.
     """
 
     application: bytes
@@ -169,6 +175,7 @@ class CaseSpec:
     measured: bool = False
     follow: int | None = None
     log_level: int = logging.WARNING
+    topics: Mapping[int, int] = field(default_factory=dict)
 
     def in_batch(self, number: int) -> CaseSpec:
         """Return the same case with the faults of one micro-batch only."""
@@ -264,6 +271,30 @@ class LevelBlock(NamedTuple):
     tracks: dict[Address, list[Track]]
 
 
+class Leaving(NamedTuple):
+    """Outputs for Kafka, and calls at which the run ends: what is behind the first does not leave.
+
+    Args:
+        outputs: runs, each of one partition of a sink's topic.
+        ends: calls.
+    """
+
+    outputs: list[Outputs]
+    ends: list[End]
+
+
+class Sent(NamedTuple):
+    """What has left for a sink.
+
+    Args:
+        outputs: number of outputs that the brokers have, now or from an earlier attempt.
+        size: bytes of those that were sent now.
+    """
+
+    outputs: int = 0
+    size: int = 0
+
+
 class Held(NamedTuple):
     """What an address holds at the end of a batch.
 
@@ -291,6 +322,8 @@ class Report:
         figures: what was seen of user code.
         visits: the calls made for the record that is followed.
         worked: by host, how many records or messages its tasks processed, and in how many seconds.
+        sent: what has left for Kafka sinks, by node and partition.
+        problem: why outputs cannot leave any more; empty: they can.
     """
 
     finished: dict[int, Finished] = field(default_factory=dict)
@@ -301,10 +334,13 @@ class Report:
     figures: list[Harvest] = field(default_factory=list)
     visits: Visits = field(default_factory=Visits)
     worked: dict[str, tuple[int, float]] = field(default_factory=dict)
+    sent: dict[tuple[int, int], Sent] = field(default_factory=dict)
+    problem: str = ""
 
     def __bool__(self) -> bool:
         results = self.finished or self.printed or self.entities or self.held or self.span
-        return bool(results or self.figures or self.visits.kept or self.worked)
+        left = self.sent or self.problem
+        return bool(results or self.figures or self.visits.kept or self.worked or left)
 
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:
@@ -326,6 +362,8 @@ class Report:
             before = self.worked.get(host, (0, 0.0))
             self.worked[host] = (before[0] + records, before[1] + seconds)
         self.held.update(other.held)
+        self.sent.update(other.sent)
+        self.problem = self.problem or other.problem
         self.span = other.span or self.span
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise, repeat
 from typing import Any, NamedTuple, TypeAlias
 
+from wallaroo.kafka_records import Produced
 from wallaroo.trace import lineage_order
 from wallaroo.user_code.failure import Failure
 from wallaroo_spark.wire.lineages import Fired, Lineage, Order, Turn, order_of
@@ -69,20 +70,25 @@ class Messages:
 
 @dataclass(slots=True)
 class Outputs:
-    """Encoded outputs of one sink.
+    """Encoded outputs of one sink; of a Kafka sink, those of one partition.
 
     Args:
         node: the sink's index in the topology.
         lineages: the lineages of the outputs' messages.
-        outputs: encoded.
+        outputs: encoded; of a Kafka sink `wallaroo.kafka_records.Produced`.
+        partition: of a Kafka sink the topic's partition, if it is decided (kafka-13).
     """
 
     node: int
     lineages: list[Lineage] = field(default_factory=list)
-    outputs: list[bytes] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    partition: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _outputs, (self.node, *_packed(self.lineages), self.outputs)
+        outputs = self.outputs
+        produced = bool(outputs) and type(outputs[0]) is Produced
+        columns = list(zip(*outputs, strict=True)) if produced else outputs
+        return _outputs, (self.node, self.partition, *_packed(self.lineages), produced, columns)
 
 
 def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
@@ -108,8 +114,8 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
     return messages
 
 
-def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, bytes]]:
-    """Return one sink's outputs from all runs, in their order (order-1), with their lineages."""
+def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, Any]]:
+    """Return outputs of a sink from all its runs, in their order (order-1), with their lineages."""
     ordered = sorted([run for run in runs if run.lineages], key=_first)
     outputs = list(
         chain.from_iterable([zip(run.lineages, run.outputs, strict=True) for run in ordered])
@@ -178,8 +184,16 @@ def _messages(
     return Messages(node, _unpacked(widths, items), keys, messages, found)
 
 
-def _outputs(node: int, widths: _Widths, items: Iterable[Any], outputs: list[bytes]) -> Outputs:
-    return Outputs(node, _unpacked(widths, items), outputs)
+def _outputs(
+    node: int,
+    partition: int | None,
+    widths: _Widths,
+    items: Iterable[Any],
+    produced: bool,
+    columns: list[Any],
+) -> Outputs:
+    outputs = list(map(Produced._make, zip(*columns, strict=True))) if produced else columns
+    return Outputs(node, _unpacked(widths, items), outputs, partition)
 
 
 class Letter(NamedTuple):
@@ -228,7 +242,7 @@ class Finished:
     """The finished results of one case, for the driver.
 
     Args:
-        outputs: runs of outputs, each of one sink.
+        outputs: runs of outputs, each of one sink, or of one partition of a sink's topic.
         letters: dead letters.
         ends: calls at which the run ends; the first in order is the one that counts.
         late: numbers of late messages by (step, what became of them), see `wallaroo.trace.Trace`.

@@ -9,7 +9,7 @@ flow's last call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
 from wallaroo.judging import DeadLetterError, raised_by_user_code
@@ -40,6 +40,7 @@ class Calls:
         isolated: the mode.
         stop_on_error: a dead letter ends the run (dead-4).
         limit: calls after this one in order are not made.
+        topics: see `wire.job.CaseSpec`.
         printer: gets the name of the running step, to mark what the step prints.
         reporter: gets each call, while the driver looks for the call that kills workers, or follows
             a record.
@@ -59,11 +60,13 @@ class Calls:
         isolated: bool,
         stop_on_error: bool,
         limit: Order | None,
+        topics: Mapping[int, int],
         printer: Printer,
         reporter: CallReporter | CallFollower | None = None,
     ) -> None:
         self.program = program
         self.isolated = isolated
+        self.topics = topics
         self.printer = printer
         self.outbox = Outbox()
         self.key = SINGLE

@@ -31,6 +31,7 @@ from wallaroo_spark.worker import nodes
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
 from wallaroo_spark.worker.plan import StateGroup
+from wallaroo_spark.worker.sink_node import sink_node
 from wallaroo_spark.worker.states import States, entity_id
 from wallaroo_spark.worker.tracker import Tracker
 from wallaroo_spark.worker.window_step import WindowStep
@@ -194,7 +195,7 @@ class Flow:
         if isinstance(node, Source):
             return self._take_of_source(index, node)
         if isinstance(node, Sink):
-            return nodes.encoder(calls, index, node)
+            return sink_node(calls, index, node)
         operation = node.operation
         if isinstance(operation, (Stateful, Windowed)):
             if self._is_held(index):

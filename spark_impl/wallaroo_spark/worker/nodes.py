@@ -14,15 +14,14 @@ from collections.abc import Callable, Container, Hashable
 from typing import Any
 
 from wallaroo.components import EventTime
-from wallaroo.judging import DeadLetterError, items_of, pair_of, written_of
+from wallaroo.judging import DeadLetterError, items_of, pair_of
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import decode_key, identity
 from wallaroo.operations import Branch, KeyBy, Stateful, Stateless, Windowed
 from wallaroo.times import BadTimeError, event_time_from, refuse_ahead
-from wallaroo.topology import Sink
 from wallaroo.trace import Reason
 from wallaroo_spark.wire.lineages import Lineage
-from wallaroo_spark.wire.outbox import Messages, Outputs
+from wallaroo_spark.wire.outbox import Messages
 from wallaroo_spark.worker.calls import SINGLE, Calls, Made
 from wallaroo_spark.worker.plan import StateGroup
 from wallaroo_spark.worker.program import Place
@@ -364,31 +363,6 @@ def state_step(
             follow(lineage, output, frozen)
 
     return visit
-
-
-def encoder(calls: Calls, index: int, sink: Sink) -> TakeMessage:
-    """Return the function of a sink."""
-    place, printer, failed = calls.program.places[index], calls.printer, calls.failed
-    name, call = place.name, calls.reported(sink.config.encoder.call, place)
-    run = Outputs(index)
-    calls.outbox.finished.outputs.append(run)
-    add_lineage, add_output = run.lineages.append, run.outputs.append
-
-    def take(lineage: Lineage, value: Any, _: Any) -> None:
-        printer.step = name
-        try:
-            output = call(value)
-            if output is None:
-                return
-            if type(output) is not bytes:
-                output = written_of(output)
-        except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
-            failed(place, lineage, Reason.ENCODE, error)
-            return
-        add_lineage(lineage)
-        add_output(output)
-
-    return take
 
 
 def _needs_isolation(

@@ -18,10 +18,12 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import TaskFault
 from wallaroo_spark.wire.job import (
     FINISHED,
+    LEAVING,
     Address,
     CaseSpec,
     HeadBlock,
     Held,
+    Leaving,
     LevelBlock,
     Moment,
     Report,
@@ -218,6 +220,7 @@ def _flow(
             isolated=isolated,
             stop_on_error=case.stop_on_error,
             limit=case.limit,
+            topics=case.topics,
             printer=printer,
             reporter=follower if case.monitor is None else CallReporter(case.monitor),
         )
@@ -234,8 +237,10 @@ def _rows(
 ) -> list[Row]:
     """Pack the outboxes: a row for each shard and level that gets messages, one for the driver.
 
-    The tracks, by case, go to all shards that hold windows.
+    The tracks, by case, go to all shards that hold windows. Outputs that leave from workers have
+    rows of their own.
     """
+    leaving: list[Row] = []
     blocks: dict[tuple[int, int], LevelBlock] = {}
 
     def block_for(address: Address, level: int) -> LevelBlock:
@@ -250,6 +255,8 @@ def _rows(
             address = Address(number, group, partition)
             block = block_for(address, groups[group].level)
             block.messages.setdefault(address, []).append(run)
+        if cases[number].topics:
+            leaving += _leaving(outbox.finished, shards)
         if outbox.finished:
             report.finished.setdefault(number, Finished()).add(outbox.finished)
     for number, track in tracks.items():
@@ -262,4 +269,24 @@ def _rows(
     rows = [Row(target, level, pack(block)) for (target, level), block in blocks.items()]
     if report:
         rows.append(Row(shard, FINISHED, pack(report)))
-    return rows
+    return rows + leaving
+
+
+def _leaving(finished: Finished, shards: int) -> list[Row]:
+    """Take the outputs out that leave from workers, and return their rows.
+
+    A partition of a topic belongs to one shard. A call at which the run ends is told to all.
+    """
+    blocks: dict[int, Leaving] = {}
+    staying = []
+    for run in finished.outputs:
+        if run.partition is None:
+            staying.append(run)
+        else:
+            shard = shard_of(Address(0, run.node, run.partition), shards)
+            blocks.setdefault(shard, Leaving([], [])).outputs.append(run)
+    finished.outputs = staying
+    if finished.ends:
+        for shard in shard_ids(shards):
+            blocks.setdefault(shard, Leaving([], [])).ends.extend(finished.ends)
+    return [Row(shard, LEAVING, pack(block)) for shard, block in blocks.items()]

@@ -96,7 +96,7 @@ class OutputProducer:
     def take_over(self, place: Place) -> Position | None:
         """Shut out every earlier client of the transactional id, and return what it has committed.
 
-        Call it before the first transaction, and again if brokers were away.
+        Call it once, before the first transaction; if brokers were away, make another client.
 
         Raises:
             BrokerError: the brokers do not answer.
@@ -154,6 +154,20 @@ class OutputProducer:
         self.flush()
         if troubles:
             raise self.wrong(troubles[0])
+
+    def deliver_once(self, outputs: Sequence[Produced], position: Position) -> None:
+        """Send outputs in a transaction, and commit it with a position.
+
+        Raises:
+            ShutOutError: another client has taken the transactional id over.
+            BrokerError: the brokers refuse.
+        """
+        try:
+            self.client.begin_transaction()
+            self.send(outputs)
+        except self._kafka.KafkaException as error:
+            raise self.wrong(error.args[0]) from error
+        self.commit(outputs, position)
 
     def commit(self, outputs: Sequence[Produced], position: Position) -> bool:
         """Commit the open transaction, which has these outputs, with a position.

@@ -2,6 +2,7 @@
 "use strict";
 
 const REFRESH_MS = 1000;
+const framed = window !== window.top;  // in Locust's tab: its own table stands above
 
 function say(id, text) {
   document.getElementById(id).textContent = text;
@@ -20,9 +21,11 @@ function tableOf(rows) {
 }
 
 function show({heading, words, tables, figures}) {
-  say("heading", heading);
-  say("words", words);
-  document.getElementById("tables").replaceChildren(...tables.map(tableOf));
+  if (!framed) {
+    say("heading", heading);
+    document.getElementById("tables").replaceChildren(...tables.map(tableOf));
+  }
+  say("words", framed && !figures.length ? "" : words);
   const plots = document.getElementById("plots");
   while (plots.children.length > figures.length) plots.lastChild.remove();
   figures.forEach((figure, index) => {

@@ -1,0 +1,51 @@
+"""The last operator of a query with Kafka sinks: outputs leave there, and reports go to the driver.
+
+So payloads of Kafka sinks never meet the driver, and a micro-batch's job runs once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from wallaroo_spark.wire.job import FINISHED, LEAVING, ROW_SCHEMA, Row, pack, unpack
+from wallaroo_spark.wire.rows import from_batch, to_batch
+from wallaroo_spark.worker.leaving import Departure, leave
+from wallaroo_spark.worker.modules import Shipment
+
+
+def without_leaving(
+    rows: DataFrame, shards: int, shipment: Shipment, departure: Departure
+) -> DataFrame:
+    """Return the rows of a query without the outputs that leave, all of them `FINISHED`.
+
+    Args:
+        rows: those of the last level.
+        shards: number of tasks; each partition of a topic belongs to one of them.
+        shipment: how workers find the applications' modules.
+        departure: where outputs leave to.
+    """
+    stage = functools.partial(_leave, shipment, departure)
+    return rows.repartition(shards, "shard").mapInArrow(stage, ROW_SCHEMA)
+
+
+def _leave(
+    shipment: Shipment, departure: Departure, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    shipment.unpack()
+    leaving = []
+    for batch in batches:
+        passing = []
+        for row in from_batch(batch):
+            if row.level == LEAVING:
+                assert row.block is not None
+                leaving.append(unpack(row.block))
+            else:
+                passing.append(row)
+        if passing:
+            yield to_batch(passing)
+    if leaving:
+        yield to_batch([Row(0, FINISHED, pack(leave(leaving, departure)))])
