@@ -76,16 +76,6 @@ def test_window_7_a_pause_of_half_an_hour_ends_a_visit(application, run):
     ]
 
 
-def test_window_7_a_request_between_two_visits_makes_them_one(application):
-    session = Session(application("sessions"))
-    session.send("Requests", line("30/Apr/2026:23:00:00", "ann"))
-    session.send("Requests", line("30/Apr/2026:23:30:30", "ann"))
-    assert len(session.open_windows) == 2
-    session.send("Requests", line("30/Apr/2026:23:29:40", "ann"))
-    session.end()
-    assert session.output == [b"ann 2026-04-30 23:00:00 to 2026-04-30 23:30:30, 3 requests\n"]
-
-
 def test_visits_are_those_of_an_independent_count(application, example, run):
     sessions = example("sessions")
     lines = list(example("access_log").generate(3_000, seed=2))

@@ -229,23 +229,6 @@ def test_mermaid_shows_each_way_and_each_end():
     assert 'node12["merge<br><b>clicks and beats</b>"]' in lines
 
 
-def test_mermaid_ties_a_shared_partition_to_each_of_its_steps():
-    lines = [line.strip() for line in mermaid(market_spread()).splitlines()]
-    assert lines[0] == "flowchart LR"
-    assert [line for line in lines if "-.-" in line] == ["node1 -.- state0", "node4 -.- state0"]
-    assert [line for line in lines if "-->" in line] == [
-        "node4 --> done4",
-        "node0 --> node1",
-        "node1 --> node2",
-        "node3 --> node4",
-    ]
-    [state] = [line for line in lines if line.startswith("state0")]
-    assert state == (
-        'state0[("state shared by 2 pipelines<br><b>symbol-data</b>'
-        '<br>300 64-bit keys, SymbolData")]'
-    )
-
-
 @pytest.mark.parametrize("name", HARD_NAMES)
 def test_no_name_breaks_mermaid(name):
     for line in mermaid(named(name)).splitlines():
@@ -267,27 +250,12 @@ def test_no_name_breaks_svg(name):
     ]
 
 
-def test_svg_shows_a_shared_partition_once_with_a_tie_from_each_pipeline():
-    root = ET.fromstring(svg(market_spread()))
-    kinds = [group.get("class") for group in root.iter(f"{SVG}g")]
-    assert kinds == ["source", "stateful", "sink", "source", "stateful", "partition shared"]
-    ties = [path for path in root.iter(f"{SVG}path") if path.get("class") == "tie"]
-    assert len(ties) == 2
-
-
 def test_svg_is_described_for_those_who_do_not_see_it():
     root = ET.fromstring(svg(market_spread()))
     assert root.get("role") == "img"
     labelled_by = (root.get("aria-labelledby") or "").split()
     assert labelled_by == [root.find(f"{SVG}{kind}").get("id") for kind in ("title", "desc")]
     assert root.findtext(f"{SVG}desc") == tree(market_spread())
-
-
-def test_steps_that_share_a_partition_are_level():
-    plan = layout(market_spread())
-    application = market_spread()
-    x = [box.x for box, node in zip(plan.nodes, application.nodes, strict=True)]
-    assert x[1] == x[4] == plan.partitions[0].x
 
 
 @pytest.mark.parametrize("make", [market_spread, crossing, branched, diamond])

@@ -62,7 +62,7 @@ def letters(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize(("bad", "mode"), [("exit", []), ("exit", ["--isolated"]), ("much", [])])
+@pytest.mark.parametrize(("bad", "mode"), [("exit", ["--isolated"]), ("much", [])])
 def test_the_message_that_ends_each_restart_is_left_out(run, tmp_path, bad, mode):
     options = ["--stdin", "--record", "r", *mode]
     code, out, err = run(*options, data=f"a\n{bad}\nb\n".encode())

@@ -10,12 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from finding_parts import CountsCalls, Message, Seen, count, decode, encode, first, stateful
+from finding_parts import Message, Seen, count, decode, encode, first, stateful
 
 import wallaroo
 from wallaroo import testing
 from wallaroo.findings import FindingKind
-from wallaroo.loading import load_application
 
 # -- altered and not said so ---------------------------------------------------------------------
 
@@ -309,19 +308,6 @@ def test_isolation_each_finding_is_told_once_per_step(found):
     assert len(findings) == 1
 
 
-def test_isolation_several_findings_of_one_application(found):
-    findings = found(
-        ("to", CountsCalls()),
-        ("to", shares),
-        ("to_stateful", wallaroo.state_computation(name="c")(lambda m, s: (m, True)), int, "s"),
-    )
-    assert {kind for kind, *_ in findings} == {
-        FindingKind.COMPONENT_ALTERED,
-        FindingKind.SHARED_MESSAGE,
-        FindingKind.IMMUTABLE_STATE,
-    }
-
-
 def test_isolation_a_late_slip_is_found_by_looking_thoroughly(app):
     @stateful
     def keeps_the_900th(message, state):
@@ -335,12 +321,6 @@ def test_isolation_a_late_slip_is_found_by_looking_thoroughly(app):
     (finding,) = testing.run(application, payloads).findings
     assert finding.lineage == (899,)
     assert testing.run(application, payloads, options={}).findings == []
-
-
-def test_isolation_a_slip_at_every_call_is_found_by_looking_at_a_sample(app):
-    application = app(("to_stateful", keeps_message, Seen, "s"), decoder=decode)
-    (finding,) = testing.run(application, {"p": [b"a"] * 50}, options={}).findings
-    assert (finding.kind, finding.lineage) == (FindingKind.SHARED_MESSAGE, (0,))
 
 
 def test_isolation_an_unflagged_mutation_is_looked_for_at_every_call(app):
@@ -358,16 +338,3 @@ def test_isolation_an_unflagged_mutation_is_looked_for_at_every_call(app):
 
 
 # -- clean applications --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "source"),
-    [("word_count", "Split and Count"), ("word_count_classes", None), ("word_count_u64", None)],
-)
-def test_isolation_clean_applications_have_none(name, source):
-    path = Path(__file__).parents[3] / "examples" / f"{name}.py"
-    application = load_application(path, [], placeholders=True)
-    source = source or next(iter(application.sources))
-    result = testing.run(application, {source: [b"The cat. The dog!", b"the end, \xff", b""]})
-    assert result.findings == []
-    assert result.output

@@ -28,11 +28,6 @@ def words(message):
     return message.split()
 
 
-@wallaroo.computation_multi(name="letters")
-def letters(message):
-    yield from message
-
-
 @wallaroo.computation(name="whole numbers")
 def numbers(message):
     return int(message)
@@ -156,15 +151,6 @@ def test_counts_are_those_that_were_sent_received_and_failed(start, receiver, is
 
 
 @BOTH
-def test_a_generator_of_messages_is_counted_and_timed_to_its_end(start, isolation):
-    run = start(builder(lambda b: b.to(letters)), isolation)
-    run.send([b"abc", b"", b"de"])
-    _, figures = run.end()
-    step = of(figures, "steps", "letters")
-    assert (step["received"], step["sent"], step["calls"]) == (3, 5, 3)
-
-
-@BOTH
 def test_a_step_that_sleeps_shows_how_long(start, isolation):
     run = start(builder(lambda b: b.to(slow)), isolation)
     run.send([b"a"] * 20)
@@ -177,20 +163,6 @@ def test_a_step_that_sleeps_shows_how_long(start, isolation):
     assert step["seconds"] > 10 * of(figures, "sources", "p")["seconds"]
     # What arrived with it waited for those before.
     assert of(figures, "sources", "p")["latency"]["whole"]["max"] >= 20 * 0.005 * 0.99
-
-
-def test_visits_are_told_by_partition_number(start):
-    run = start(
-        builder(lambda b: b.to_state_partition(count, Count, "counts", whole)), partitions=4
-    )
-    keys = [f"key {number}".encode() for number in range(30)]
-    run.send(keys)
-    _, figures = run.end()
-    (partition,) = figures["partitions"]
-    expected = [wallaroo.keys.partition_number(key.decode(), 4) for key in keys]
-    assert partition["visits_by_number"] == {
-        number: expected.count(number) for number in sorted(set(expected))
-    }
 
 
 def test_a_stalled_sink_shows_it_and_then_how_long_it_took(start):

@@ -57,12 +57,6 @@ def test_recover_1_only_what_is_durable_is_offered(open_feed):
     assert feed.latest(2) == 2
 
 
-def test_a_batch_holds_no_more_than_its_bound(open_feed):
-    feed = open_feed()
-    feed.append("p", [b"x" * 400] * 5)
-    assert [feed.latest(start) for start in (0, 2, 4)] == [2, 4, 5]
-
-
 def test_the_records_of_many_dead_letters_are_read_at_once(open_feed, monkeypatch):
     feed = open_feed()
     feed.append("p", [b"%d" % number for number in range(10)])

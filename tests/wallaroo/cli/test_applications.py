@@ -19,25 +19,7 @@ LOG_STATUS = str(EXAMPLES / "log_status.py")
 
 
 ANY_KEY = str(EXAMPLES / "word_count_pipeline.py")
-STATELESS = """
-import wallaroo
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
-
-
-@wallaroo.encoder
-def encode(message):
-    return message
-
-
-def application_setup(args):
-    builder = wallaroo.ApplicationBuilder("plain")
-    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
-    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)).build()
-"""
+WITHOUT_STATE = str(EXAMPLES / "celsius_kafka.py")
 
 
 def output(capsys, *arguments, code=0):
@@ -102,20 +84,9 @@ def test_route_6_the_one_entity_has_a_number_too(capsys):
         (["(1, 'a', (b'',))", "--literal"], (1, "a", (b"",))),
     ],
 )
-def test_route_reads_keys(tmp_path, arguments, key, capsys):
-    path = tmp_path / "any_key.py"
-    path.write_text(
-        "import wallaroo\n"
-        "decode = wallaroo.decoder(header_length=4, length_fmt='>I')(lambda payload: payload)\n"
-        "count = wallaroo.state_computation(name='count')(lambda message, state: (None, False))\n"
-        "key = wallaroo.partition(lambda message: message)\n"
-        "def application_setup(args):\n"
-        "    ab = wallaroo.ApplicationBuilder('any key')\n"
-        "    ab.new_pipeline('p', wallaroo.TCPSourceConfig('127.0.0.1', 0, decode))\n"
-        "    return ab.to_state_partition(count, dict, 'counts', key).done().build()\n"
-    )
-    text = output(capsys, "route", str(path), *arguments, "--partitions", "7")
-    row = f"counts {key!r} {partition_number(key, 7)}"
+def test_route_reads_keys(arguments, key, capsys):
+    text = output(capsys, "route", ANY_KEY, *arguments, "--partitions", "7")
+    row = f"count word {key!r} {partition_number(key, 7)}"
     assert " ".join(text.splitlines()[1].split()) == row
 
 
@@ -236,14 +207,9 @@ def test_new_suggests_a_name(name, suggestion, capsys):
     assert capsys.readouterr().err.endswith(f"try: wallaroo new {suggestion}\n")
 
 
-def test_route_says_what_an_application_without_state_or_without_listed_keys_has(tmp_path, capsys):
-    stateless = tmp_path / "stateless.py"
-    stateless.write_text(STATELESS)
-    assert main(["route", str(stateless), "a", "--partitions", "5"]) == 1
-    assert (
-        "application 'plain' has no state partitions, so no key has a number"
-        in capsys.readouterr().err
-    )
+def test_route_says_what_an_application_without_state_or_without_listed_keys_has(capsys):
+    assert main(["route", WITHOUT_STATE, "a", "--partitions", "5"]) == 1
+    assert "has no state partitions, so no key has a number" in capsys.readouterr().err
     text = output(capsys, "route", ANY_KEY, "--partitions", "5")
     assert "any key" in text
     assert "give a KEY to see its number" in text

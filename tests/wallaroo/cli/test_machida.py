@@ -30,8 +30,9 @@ TUTORIALS = {
 }
 
 
-@pytest.mark.parametrize("form", TUTORIALS)
-@pytest.mark.parametrize("found_on", ["current directory", "PYTHONPATH"])
+@pytest.mark.parametrize(
+    ("form", "found_on"), [("long", "current directory"), ("short", "PYTHONPATH")]
+)
 def test_a_tutorials_command_line_works(tmp_path, form, found_on):
     shutil.copy(EXAMPLES / "word_count.py", tmp_path)
     received: list[bytes] = []

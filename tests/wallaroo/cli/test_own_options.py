@@ -119,18 +119,7 @@ def test_what_is_not_there_is_exit_code_2(arguments, capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-HEADED = [
-    ["--help"],
-    ["--version"],
-    ["run", "--help"],
-    ["check", WORD_COUNT],
-    ["graph", WORD_COUNT, "--svg", "-"],
-    ["route", WORD_COUNT, "--partitions", "3"],
-    ["engines"],
-]
-
-
-@pytest.mark.parametrize("arguments", HEADED, ids=" ".join)
+@pytest.mark.parametrize("arguments", [["run", "--help"], ["check", WORD_COUNT]], ids=" ".join)
 def test_head_ends_every_command_quietly(arguments):
     reader, writer = os.pipe()
     os.close(reader)

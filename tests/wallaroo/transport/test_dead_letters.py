@@ -7,9 +7,6 @@ import json
 import logging
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -205,42 +202,6 @@ def test_a_link_stays_and_what_it_leads_to_is_rotated(tmp_path):
 def test_a_file_that_cannot_be_opened_is_one_line(tmp_path):
     with pytest.raises(DeadLetterFileError, match=r"cannot be written to .*: Is a directory"):
         DeadLetters(tmp_path)
-
-
-FILLING = """
-import resource, sys
-sys.path[:0] = sys.argv[2:]
-from test_dead_letters import letter
-from wallaroo.transport.dead_letter_file import files_of
-from wallaroo.transport.dead_letters import *
-from pathlib import Path
-letters = DeadLetters(Path(sys.argv[1]))
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-try:
-    letters.add([letter(n) for n in range(100)])
-except DeadLetterFileError as error:
-    print(error)
-    print(letters.counts.total())
-"""
-
-
-def test_a_full_disk_is_said_and_what_is_in_the_file_is_whole(tmp_path):
-    path = tmp_path / "dead.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-c", FILLING, path, Path(__file__).parent],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    message, count = done.stdout.splitlines()
-    lines = path.read_text().splitlines()
-    assert 0 < len(lines) < 100
-    assert [json.loads(line)["lineage"][0] for line in lines] == list(range(len(lines)))
-    assert message == (
-        f"dead letters cannot be written to {path}: File too large; the last "
-        f"{100 - len(lines)} are not in it, from message {len(lines)}.2 on"
-    )
-    assert count == "100"
 
 
 def test_a_kind_of_event_is_logged_a_few_times_then_now_and_then(caplog):

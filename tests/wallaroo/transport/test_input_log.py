@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from wallaroo.records import Frame
-from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
+from wallaroo.transport.input_log import InputLog, InputLogError
 
 MIB = 1 << 20
 
@@ -178,41 +178,6 @@ def test_threads_append_sync_read_and_drop_together(tmp_path):
     log.close()
 
 
-FILLING = """
-import resource, sys
-from wallaroo.transport.input_log import InputLog, InputLogError
-log = InputLog.open(sys.argv[1], max_bytes=1 << 30)
-resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
-taken = 0
-try:
-    while True:
-        taken = log.append("a", [b"x" * 100] * 3)
-except InputLogError as error:
-    print(error)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-assert log.next_sequence == taken
-assert log.append("b", [b"y"]) == taken + 1, "there is room again"
-log.sync()
-print(taken)
-"""
-
-
-def test_a_full_disk_takes_none_of_an_append_and_says_so(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", FILLING, tmp_path / "log"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    message, taken = done.stdout.splitlines()
-    assert message.endswith("cannot be written: File too large; 3 records were not taken")
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
-    assert log.next_sequence == int(taken) + 1
-    assert log.read(int(taken), int(taken) + 1) == [Frame("b", b"y")]
-    assert len(log.read(0, int(taken))) == int(taken)
-    log.close()
-
-
 ON_A_SMALL_DISK = """
 import sys
 from wallaroo.transport.input_log import InputLog, InputLogFullError
@@ -244,26 +209,10 @@ def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
     )
 
 
-def test_a_disk_that_is_read_only_for_a_time_takes_what_comes_later(log, monkeypatch):
-    def refused(*_):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    log.append("a", [b"before"])
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", refused)
-        patch.setattr(os, "ftruncate", refused)
-        for _ in range(2):
-            with pytest.raises(InputLogFullError, match="Read-only file system; 1 record was"):
-                log.append("a", [b"refused"])
-    assert log.append("a", [b"after"]) == 2
-    assert payloads_of(log, 0, 2) == [b"before", b"after"]
-
-
-@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
-def test_a_log_is_for_its_owner_alone(tmp_path, umask):
+def test_a_log_is_for_its_owner_alone(tmp_path):
     path = tmp_path / "log"
     script = (
-        f"import os, sys; os.umask({umask}); from wallaroo.transport.input_log import InputLog; "
+        "import os, sys; os.umask(0); from wallaroo.transport.input_log import InputLog; "
         "log = InputLog.open(sys.argv[1], max_bytes=1 << 20, file_bytes=1); "
         "log.append('p', [b'x']); log.append('p', [b'y']); log.sync(); log.close()"
     )
