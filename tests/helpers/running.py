@@ -96,11 +96,13 @@ class Run:
 
 
 def wallaroo(*arguments, data=b"", **options):
+    """Run a command to its end; what it says is bytes, or text if `data` is."""
     return subprocess.run(
         [sys.executable, "-m", "wallaroo", *map(str, arguments)],
         input=data,
+        text=isinstance(data, str),
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=False,
         **options,
     )

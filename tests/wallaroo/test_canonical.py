@@ -125,98 +125,31 @@ def computation(data):
     return data
 
 
-VALUES = [
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    10**5000,
-    0.0,
-    -0.0,
-    1.0,
-    math.nan,
-    math.inf,
-    1 + 0j,
-    0j,
-    complex(0.0, -0.0),
-    "",
-    "1",
-    "\ud800",
-    Text("1"),
-    b"1",
-    bytearray(b"1"),
-    [],
-    (),
-    {},
-    set(),
-    frozenset(),
-    [1],
-    (1,),
-    {1},
-    frozenset([1]),
-    Bag([1]),
-    Bag([2]),
-    NamedBag([1]),
-    NamedBag([1], "sack"),
-    NamedBag([1], None),
-    NamedBag([2]),
-    Tagged([1]),
-    {1: 1},
-    {1: 2},
-    {"1": 1},
-    {None: 1},
-    {(): {}},
-    [[]],
-    [[], []],
-    Plain(),
-    Plain(a=1),
-    Plain(a=1.0),
-    Plain(b=1),
-    Liar(),
-    Liar(a=1),
-    Slots(1),
-    Slots(2),
-    SlotsAndDict(1),
-    Reduced(),
-    Reduced(1),
-    State(1),
-    State(2),
-    Pair(1, 2),
-    Couple(1, 2),
-    Pair(2, 1),
-    Colour.RED,
-    Colour.BLUE,
-    Other.RED,
-    Data(1),
-    Data(1, 2),
-    SlottedData(1),
-    collections.OrderedDict(a=1),
+NUMBERS = [None, True, False, 0, 1, -1, 10**5000, 0.0, -0.0, 1.0, math.nan, math.inf]
+COMPLEX = [1 + 0j, 0j, complex(0.0, -0.0)]
+TEXTS = ["", "1", "\ud800", Text("1"), b"1", bytearray(b"1")]
+LISTS = [[], (), [1], (1,), Tagged([1]), [[]], [[], []], Pair(1, 2), Couple(1, 2), Pair(2, 1)]
+SETS = [set(), frozenset(), {1}, frozenset([1]), Bag([1]), Bag([2]), NamedBag([1])]
+NAMED_SETS = [NamedBag([1], "sack"), NamedBag([1], None), NamedBag([2])]
+DICTS = [{}, {1: 1}, {1: 2}, {"1": 1}, {None: 1}, {(): {}}, collections.OrderedDict(a=1)]
+PLAIN = [Plain(), Plain(a=1), Plain(a=1.0), Plain(b=1), Liar(), Liar(a=1)]
+SLOTTED = [Slots(1), Slots(2), SlotsAndDict(1), SlottedData(1)]
+OWN = [Reduced(), Reduced(1), State(1), State(2), Data(1), Data(1, 2)]
+ENUMS = [Colour.RED, Colour.BLUE, Other.RED]
+COLLECTIONS = [
     collections.Counter("a"),
     collections.defaultdict(int, a=1),
     collections.defaultdict(list, a=1),
     collections.deque([1]),
     collections.deque([1], maxlen=3),
-    datetime.date(2026, 1, 1),
-    decimal.Decimal("1"),
-    decimal.Decimal("1.0"),
-    fractions.Fraction(1, 2),
-    array.array("i", [1]),
-    array.array("h", [1]),
-    range(3),
-    slice(1),
-    ValueError("a"),
-    KeyError("a"),
-    int,
-    str,
-    len,
-    math.sqrt,
-    math.sin,
-    Plain,
-    json.dumps,
-    Plain(a=1).__init__,
-    computation,
+]
+LIBRARY = [datetime.date(2026, 1, 1), decimal.Decimal("1"), decimal.Decimal("1.0")]
+ARRAYS = [fractions.Fraction(1, 2), array.array("i", [1]), array.array("h", [1])]
+OTHERS = [range(3), slice(1), ValueError("a"), KeyError("a")]
+BY_NAME = [int, str, len, math.sqrt, math.sin, Plain, json.dumps, Plain(a=1).__init__, computation]
+VALUES = [
+    *(*NUMBERS, *COMPLEX, *TEXTS, *LISTS, *SETS, *NAMED_SETS, *DICTS, *COLLECTIONS),
+    *(*PLAIN, *SLOTTED, *OWN, *ENUMS, *LIBRARY, *ARRAYS, *OTHERS, *BY_NAME),
 ]
 
 

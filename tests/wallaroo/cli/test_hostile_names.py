@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from running import wallaroo
 
 APPLICATION = """
 import wallaroo
@@ -73,11 +74,6 @@ def hostile(text):
     return re.sub(r"(?<!-)\b[A-Z]{3,}\b", lambda word: f"{word[0]}\x1b[31m\nhostile", text)
 
 
-def wallaroo(*words, **options):
-    command = [sys.executable, "-m", "wallaroo", *words]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False, **options)
-
-
 @pytest.fixture
 def folder(tmp_path):
     written = hostile(APPLICATION).replace("\x1b", r"\x1b").replace("\nhostile", r"\nhostile")
@@ -89,8 +85,8 @@ def folder(tmp_path):
 
 def test_no_command_shows_control_characters(folder):
     for words in COMMANDS:
-        with (folder / "in.txt").open("rb") as stdin:
-            done = wallaroo(*map(hostile, words), cwd=folder, stdin=stdin)
+        data = (folder / "in.txt").read_bytes()
+        done = wallaroo(*map(hostile, words), cwd=folder, data=data)
         said = done.stdout + done.stderr
         assert said, words
         assert not HOSTILE.search(said), (words, said)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from running import wallaroo
 
 from wallaroo.cli.logs import logging_to
 from wallaroo.cli.main import main, parse
@@ -35,11 +36,6 @@ def greet(options):
     print(options.whom, options.app_arguments, options.log_level)
     return 7
 """
-
-
-def wallaroo(*arguments, **kwargs):
-    command = [sys.executable, "-m", "wallaroo", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
 
 
 @pytest.fixture
@@ -68,28 +64,27 @@ def test_without_a_command_there_is_help_and_exit_code_2(capsys):
 
 @pytest.mark.usefixtures("_extensions")
 def test_a_package_adds_a_command_and_a_missing_one_harms_no_other():
-    helped = wallaroo("--help")
+    helped = wallaroo("--help", data="")
     assert "from an extension" in helped.stdout
     assert "lost cannot be used here: ModuleNotFoundError: No module named 'no" in helped.stdout
     assert "torn cannot be used here: AttributeError: " in helped.stdout
     assert wallaroo("check", WORD_COUNT).returncode == 0
-    lost = wallaroo("lost")
+    lost = wallaroo("lost", data="")
     assert lost.returncode == 2
     assert "lost cannot be used here: ModuleNotFoundError: No module named" in lost.stderr
 
 
 @pytest.mark.usefixtures("_extensions")
 def test_a_command_may_pass_arguments_on():
-    greeted = wallaroo(
-        "--log-level", "error", "greet", "you", "--in", "a:1", "-x", "--", "--y", "--"
-    )
+    arguments = ["greet", "you", "--in", "a:1", "-x", "--", "--y", "--"]
+    greeted = wallaroo("--log-level", "error", *arguments, data="")
     assert greeted.returncode == 7
     assert greeted.stdout == "you ['--in', 'a:1', '-x', '--y', '--'] error\n"
 
 
 @pytest.mark.usefixtures("_extensions")
 def test_a_command_that_exits_with_a_text_is_not_silent():
-    ended = wallaroo("greet", "nobody")
+    ended = wallaroo("greet", "nobody", data="")
     assert (ended.returncode, ended.stderr) == (1, "wallaroo: there is\\nnobody\n")
 
 
@@ -181,7 +176,7 @@ def test_a_reader_that_leaves_rich_is_no_trouble_either():
 
 
 def test_output_that_knows_ascii_only_is_no_trouble():
-    done = wallaroo("check", WORD_COUNT, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    done = wallaroo("check", WORD_COUNT, data="", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u251c\\u2500 pipeline Split and Count" in done.stdout
 

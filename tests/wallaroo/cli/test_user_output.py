@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import talking_app
+from running import wallaroo
 
 from wallaroo.user_code import output as user_output
 from wallaroo.user_code.output import Line, Logged
@@ -21,14 +20,8 @@ def run(request):
 
     def run(*options, data=b"a\n"):
         mode = ["--isolated"] if request.param == "isolated" else []
-        command = [sys.executable, "-m", "wallaroo", "run", talking_app.__file__]
-        done = subprocess.run(
-            [*command, "--stdin", "--stdout", *mode, *options],
-            input=data,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        given = ["--stdin", "--stdout", *mode, *options]
+        done = wallaroo("run", talking_app.__file__, *given, data=data)
         assert done.returncode == 0, done.stderr
         return done.stdout, done.stderr.decode().splitlines()
 
@@ -90,13 +83,7 @@ def test_log_json_is_valid_line_by_line(run):
 
 @pytest.mark.parametrize("command", ["check", "graph"])
 def test_what_is_printed_at_import_is_not_what_a_command_prints(command):
-    done = subprocess.run(
-        [sys.executable, "-m", "wallaroo", command, talking_app.__file__],
-        capture_output=True,
-        timeout=60,
-        check=True,
-        text=True,
-    )
+    done = wallaroo(command, talking_app.__file__, data="")
     assert "at import" not in done.stdout
     assert "setting up" not in done.stdout
     assert {"[talking_app.py] at import", "[application_setup] setting up"} <= set(
