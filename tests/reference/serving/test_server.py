@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -36,47 +34,6 @@ def test_messages_go_in_and_come_out(serve, receiver, isolation, capsys):
     assert (summary.dead_letters, summary.problem) == ({}, None)
     host, port = handle.addresses["p"]
     assert capsys.readouterr().err == f"source p listening on {host}:{port}\n"
-
-
-def test_frame_4_a_half_closed_connection_is_closed_once_all_is_sequenced(serve, receiver):
-    handle = serve(application(receiver.port, ("to", shout)))
-    send(handle, frames([b"x"] * 10_000) + b"\0\0")
-    assert handle.progress().received == 10_000
-    summary = stopped(handle)
-    assert receiver.data == b"X\n" * 10_000
-    assert summary.dropped_frames == {"p": 1}
-
-
-def test_sink_2_each_sink_has_a_connection_of_its_own_even_to_one_address(serve, receiver):
-    handle = serve(application(receiver.port, ("to", shout), sinks=3))
-    send(handle, frames([b"a", b"b"]))
-    summary = stopped(handle)
-    assert receiver.got(3) == [b"A\nB\n"] * 3
-    assert summary.written == {("p", index): 2 for index in range(3)}
-
-
-def test_sink_3_without_its_sink_it_stops_reading(serve):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
-    handle = serve(application(port, ("to", shout)), stop_timeout=0.2)
-    sock = connect(handle)
-    sock.setblocking(False)
-    data = memoryview(frames([bytes(1000)] * 100))
-    sent, quiet_since = 0, time.monotonic()
-    while time.monotonic() - quiet_since < 0.5:
-        try:
-            sent += sock.send(data[sent % len(data) :])
-            quiet_since = time.monotonic()
-        except BlockingIOError:
-            time.sleep(0.01)
-        assert sent < 200_000_000, "it never stops reading"
-    received = handle.progress().received
-    summary = stopped(handle)
-    assert summary.received["p"] >= received > 1000
-    assert summary.exit_code == 1
-    assert summary.undelivered[("p", 0)] > 1000
-    assert "the stop was given up after 0.2 s" in summary.problem
-    sock.close()
 
 
 def test_a_full_disk_under_the_dead_letters_ends_the_run(serve, receiver):
@@ -122,12 +79,3 @@ def test_a_port_in_use_says_which_and_leaves_nothing_behind(serve, receiver):
 def test_a_sink_at_port_0_is_refused_before_anything_listens(serve):
     with pytest.raises(WallarooParameterError, match=r"sink p/0 cannot connect to 127.0.0.1:0"):
         serve(application(0))
-
-
-def test_progress_tells_what_is_going_on(serve, receiver):
-    handle = serve(application(receiver.port))
-    send(handle, frames([b"a", b"\xff"]))
-    eventually(lambda: handle.progress().written == 1)
-    progress = handle.progress()
-    assert (progress.received, progress.pending, progress.dead_letters) == (2, 0, 1)
-    stopped(handle)

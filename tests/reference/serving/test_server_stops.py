@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import socket
 import threading
 
 import pytest
 from receiving import eventually
-from served import BOTH, application, connect, if_bad, raising, shout, stopped
+from served import BOTH, application, connect, if_bad, raising, stopped
 from wallaroo_reference.compiled.machine import Compiled
 
 import wallaroo
 from wallaroo.frames import frame, frames
-
-
-def test_stop_1_under_load_what_was_received_is_delivered(serve, receiver):
-    handle = serve(application(receiver.port, ("to", shout)))
-    going = threading.Event()
-    going.set()
-
-    def load():
-        with connect(handle) as sock, contextlib.suppress(OSError):
-            while going.is_set():
-                sock.sendall(frames([b"message"] * 500))
-
-    senders = [threading.Thread(target=load) for _ in range(3)]
-    for sender in senders:
-        sender.start()
-    eventually(lambda: handle.progress().received > 5000)
-    summary = stopped(handle)
-    going.clear()
-    for sender in senders:
-        sender.join()
-    assert summary.exit_code == 0
-    assert summary.written[("p", 0)] == summary.received["p"] > 5000
-    assert receiver.data == b"MESSAGE\n" * summary.received["p"]
 
 
 def test_stop_1_user_code_that_never_returns_is_given_up(serve, receiver):
@@ -95,48 +71,6 @@ def test_a_kill_before_the_start_is_over_ends_the_run(hanging):
     handle.kill()
     release.set()
     assert handle.wait(20).problem == "it was killed"
-
-
-@BOTH
-def test_dead_3_system_exit_ends_the_run_and_names_the_step(serve, receiver, isolation, tmp_path):
-    @wallaroo.computation(name="leave")
-    def leave(message):
-        if message == "bye":
-            raise SystemExit(3)
-        if message == "bad":
-            raise ValueError
-        return message
-
-    handle = serve(
-        application(receiver.port, ("to", leave)),
-        isolation=isolation,
-        dead_letters=tmp_path / "dead",
-    )
-    with connect(handle) as sock:
-        sock.sendall(frames([b"a", b"bad", b"b", b"bye", b"c"]))
-        summary = handle.wait(20)
-    assert receiver.data == b"a\nb\n"
-    assert summary.exit_code == 1
-    assert summary.problem == (
-        "SystemExit ended the run: pipeline p, step leave, message 3 (dead-3)"
-    )
-    assert summary.dead_letters == {("p", "leave", "raised"): 1}
-    assert len((tmp_path / "dead").read_text().splitlines()) == 1
-
-
-@BOTH
-def test_dead_4_on_error_stop_delivers_exactly_what_precedes(serve, receiver, isolation):
-    handle = serve(application(receiver.port, ("to", shout)), isolation=isolation, on_error="stop")
-    with connect(handle) as sock:
-        sock.sendall(frames([b"a", b"b", b"\xff", b"c"]) * 50)
-        summary = handle.wait(20)
-    assert receiver.data == b"A\nB\n"
-    assert summary.exit_code == 1
-    assert summary.problem == (
-        "the first dead letter ended the run, as --on-error stop says: pipeline p, decoder, "
-        "message 2 (dead-4)"
-    )
-    assert summary.dead_letters == {("p", None, "decode"): 1}
 
 
 @BOTH

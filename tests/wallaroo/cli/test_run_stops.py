@@ -58,22 +58,6 @@ def test_a_second_signal_ends_it_at_once(run):
     assert "app was stopped at once: 1 in, 0 out, 0 outputs not delivered, 0 dead letters" in errors
 
 
-@pytest.mark.parametrize("ending", ["kill -9", "exit in user code"])
-def test_frame_4_an_engine_that_dies_resets_its_connections(run, ending):
-    process = run()
-    with process.connect() as sock, process.connect() as other:
-        sock.sendall(frames([b"a", b"b"]))
-        while process.received != b"A\nB\n":
-            time.sleep(0.005)
-        if ending == "kill -9":
-            process.process.kill()
-        else:
-            other.sendall(frame(b"exit"))
-        with pytest.raises(ConnectionResetError):
-            sock.recv(1)
-        assert process.wait()[0] != 0
-
-
 FORKING = """
     if text == "fork and return":
         os.fork()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import struct
 import threading
 
 import pytest
@@ -31,30 +30,6 @@ def test_frame_3_a_claim_of_4_gib_closes_that_connection_alone(edge, eventually,
         "source a: header ff ff ff ff claims a payload of 4294967295 bytes; at most 1048576 are "
         f"taken (max_size) from 127.0.0.1:{peer}; the connection is closed (frame-3)"
     )
-
-
-def test_frame_4_a_frame_the_connection_ends_in_is_dropped_and_counted(edge, eventually, caplog):
-    e = edge()
-    for cut in (1, 4, 6):
-        with e.connect() as sock:
-            sock.sendall(STREAM + STREAM[:cut])
-    with e.connect() as sock:
-        sock.sendall(STREAM + STREAM[:2])
-        sock.shutdown(socket.SHUT_WR)
-        assert closed_by_peer(sock)
-    eventually(lambda: e.dropped == {"a": 4})
-    assert e.of("a") == 4 * PAYLOADS
-    assert "ended inside a frame; its 6 bytes are dropped (frame-4)" in caplog.text
-
-
-def test_frame_4_a_reset_connection_is_one_that_ends(edge, eventually):
-    e = edge()
-    sock = e.connect()
-    sock.sendall(STREAM + b"\0")
-    eventually(lambda: len(e.order) == len(PAYLOADS))
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
-    eventually(lambda: e.dropped == {"a": 1})
 
 
 def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
@@ -93,13 +68,6 @@ def test_frame_4_only_what_is_sequenced_is_closed_in_order(loop_thread, edge, ev
         assert not told_that_all_is_taken(open_still)
 
 
-def test_frame_4_a_refused_header_is_answered_by_a_reset(edge):
-    e = edge()
-    with e.connect() as sock:
-        sock.sendall(b"\xff" * 4)
-        assert not told_that_all_is_taken(sock)
-
-
 def test_frame_4_a_stop_closes_in_order_once_all_is_sequenced(loop_thread, edge, eventually):
     closings = []
     e = edge(when_sequenced=closings.append)
@@ -128,37 +96,6 @@ def test_frame_4_a_stop_that_is_given_up_resets(loop_thread, edge, eventually):
         stopping.cancel()
         e.close()
         assert not told_that_all_is_taken(sock)
-
-
-def test_frame_5_frames_of_a_connection_keep_their_order(edge, eventually):
-    e = edge()
-    payloads = [b"%d" % n for n in range(20_000)]
-
-    def send(tag):
-        with e.connect() as sock:
-            sock.sendall(frames([tag + payload for payload in payloads]))
-
-    senders = [threading.Thread(target=send, args=(tag,)) for tag in (b"x", b"y", b"z")]
-    for sender in senders:
-        sender.start()
-    for sender in senders:
-        sender.join()
-    eventually(lambda: len(e.order) == 3 * len(payloads))
-    for tag in (b"x", b"y", b"z"):
-        assert [p[1:] for p in e.of("a") if p.startswith(tag)] == payloads
-
-
-def test_dead_2_200_connections_at_once_one_of_them_sending_garbage(edge, eventually):
-    e = edge()
-    socks = [e.connect() for _ in range(200)]
-    for number, sock in enumerate(socks):
-        sock.sendall(b"GET / HTTP/1.1\r\n\r\n" if number == 77 else frames([b"%d" % number] * 3))
-    assert closed_by_peer(socks[77])
-    eventually(lambda: len(e.order) == 199 * 3)
-    for sock in socks:
-        sock.close()
-    assert sorted(set(e.of("a")), key=int) == [b"%d" % n for n in range(200) if n != 77]
-    assert e.dropped == {"a": 1}
 
 
 def test_one_connection_too_many_is_reset_and_the_others_go_on(edge, eventually, caplog):
