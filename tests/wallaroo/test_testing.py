@@ -111,21 +111,6 @@ def test_testing_sources_one_after_the_other_or_as_received(add_pipeline, engine
         _ = after.output
 
 
-def test_testing_payloads_may_be_any_iterable(app, engine):
-    application = app()
-    assert testing.run(application, (("p", b"a") for _ in range(2)), **engine).output == [
-        b"'a';",
-        b"'a';",
-    ]
-    assert testing.run(application, {"p": (b"a",)}, **engine).output == [b"'a';"]
-    assert testing.run(application, {}, **engine).output == []
-
-
-def test_testing_no_sink_has_no_only_output(app):
-    with pytest.raises(ValueError, match="0 sinks"):
-        _ = testing.run(app(sinks=0), {"p": [b"a"]}).output
-
-
 def test_testing_reports_findings_at_every_call(app):
     result = testing.run(app(("to_stateful", forgets, Counts, "counts")), {"p": [b"a"]})
     assert [finding.step for finding in result.findings] == ["forgets to say so"]
@@ -179,15 +164,3 @@ def test_dead_3_ctrl_c_while_user_code_runs_reaches_the_caller(app, engine):
 def test_testing_an_unknown_engine(app):
     with pytest.raises(EngineNotFoundError):
         testing.run(app(), {}, engine="nonsense")
-
-
-def test_testing_the_fixture_is_there(wallaroo_run, app):
-    assert wallaroo_run is testing.run
-    assert wallaroo_run(app(), {"p": [b"a"]}).output == [b"'a';"]
-
-
-def test_testing_the_fixture_of_sessions_is_there(wallaroo_session, app):
-    assert wallaroo_session is testing.Session
-    session = wallaroo_session(app())
-    session.send("p", b"a")
-    assert session.output == [b"'a';"]

@@ -27,31 +27,12 @@ def output(capsys, *arguments, code=0):
     return capsys.readouterr().out
 
 
-def test_check_prints_the_topology(capsys):
-    assert output(capsys, "check", WORD_COUNT).startswith("application Word Count\n├─ pipeline")
-    checked = output(capsys, "check", WORD_COUNT, "--in", "127.0.0.1:7010", "--engine", "reference")
-    assert "127.0.0.1:7010 (decoder" in checked
-
-
 def test_graph_draws_into_a_file_or_stdout(tmp_path, capsys):
     path = tmp_path / "words.svg"
     assert output(capsys, "graph", WORD_COUNT, "--svg", str(path)) == ""
     assert path.read_text(encoding="utf-8") == output(capsys, "graph", WORD_COUNT, "--svg", "-")
     assert main(["graph", WORD_COUNT, "--svg", str(tmp_path / "no" / "such.svg")]) == 2
     assert capsys.readouterr().err.endswith("such.svg: No such file or directory\n")
-
-
-def test_graph_prints_the_generated_source(capsys):
-    source = output(capsys, "graph", WORD_COUNT, "--compiled")
-    compile(source, "generated", "exec")
-
-
-def test_route_4_numbers_are_those_of_the_keys(capsys):
-    text = output(capsys, "route", WORD_COUNT, "a", "!", "--partitions", "5")
-    assert [line.split()[-2:] for line in text.splitlines()[1:]] == [
-        ["'a'", str(partition_number("a", 5))],
-        ["'!'", str(partition_number("!", 5))],
-    ]
 
 
 def test_route_without_a_key_shows_all_that_are_listed(capsys):
@@ -158,30 +139,6 @@ def test_new_writes_an_application_whose_test_passes(
     )
     assert f"{tests} passed" in done.stdout, done.stdout
     assert f"application {name}" in output(capsys, "check", f"{name}.py")
-
-
-@pytest.mark.parametrize(
-    ("options", "piped"),
-    [
-        ([], b"Ann => 1\nBob => 1\nAnn => 2\n"),
-        (["--windows"], b"09:00 ann => 2\n09:01 bob => 1\n"),
-    ],
-)
-def test_new_writes_the_same_words_for_every_name(options, piped, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    texts = []
-    for name in ("fraud", "word_count_2"):
-        assert main(["new", name, *options]) == 0
-        files = (Path(f"{name}.py"), Path(f"test_{name}.py"))
-        texts.append([path.read_text().replace(name, "NAME") for path in files])
-    assert texts[0] == texts[1]
-    assert "vote" not in "".join(texts[0]).lower()
-    capsys.readouterr()
-    # The commands of its docstring work as a reader copies them.
-    [line] = [line for line in Path("fraud.py").read_text().splitlines() if "--stdin" in line]
-    command = line.replace("wallaroo", f"{sys.executable} -m wallaroo")
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
-    assert done.stdout == piped
 
 
 def test_new_overwrites_nothing(tmp_path, monkeypatch, capsys):

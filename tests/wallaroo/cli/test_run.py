@@ -95,30 +95,6 @@ def test_stop_1_while_both_pipes_block_a_stop_is_given_up_after_the_timeout(app_
         stream.close()
 
 
-def test_dead_letters_are_counted_logged_and_stored(app_file, tmp_path):
-    path = tmp_path / "dead.jsonl"
-    done = wallaroo(
-        "run", app_file, "--stdin", "--stdout", "--dead-letters", path, data=b"a\n\xff\x1b[31m\nb\n"
-    )
-    assert (done.returncode, done.stdout) == (0, b"A\nB\n")
-    assert json.loads(path.read_text())["reason"] == "decode"
-    assert b"warning: dead letter: pipeline p, decoder, decode (UnicodeDecodeError)" in done.stderr
-    assert b"\x1b" not in done.stderr
-
-
-def test_isolated_mode_prints_findings(tmp_path):
-    path = tmp_path / "app.py"
-    path.write_text(
-        APP.replace(".to(obey)", '.to_stateful(forget, State, "s")')
-        + "\n@wallaroo.state_computation(name='forget')\n"
-        "def forget(text, state):\n    state.seen = text\n    return text, False\n\n"
-        "class State:\n    seen = None\n"
-    )
-    done = wallaroo("run", path, "--isolated", "--stdin", "--stdout", data=b"a\nb\n")
-    assert done.stdout == b"a\nb\n"
-    assert b"  finding: unflagged-mutation: p, forget: " in done.stderr
-
-
 def test_progress_and_summary_as_json_lines(app_file):
     process = as_filter(app_file, "--progress", "json")
     process.stdin.write(b"a\nb\n")

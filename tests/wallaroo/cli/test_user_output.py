@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 
@@ -63,22 +62,6 @@ def test_user_code_logs_at_the_level_that_is_asked_for(run):
 def line_of(text):
     lines = Path(talking_app.__file__).read_text(encoding="utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if text in line)
-
-
-def test_log_json_is_valid_line_by_line(run):
-    _, lines = run("--log-json")
-    *told, end = map(json.loads, lines)
-    assert end["summary"]["exit_code"] == 0
-    printed = [one for one in told if one["logger"] == "wallaroo.printed"]
-    assert {"step": "each", "message": "generating"}.items() <= printed[7].items()
-    logged = [(one.get("step"), one["message"]) for one in told if one["logger"] == "talking"]
-    assert logged[:3] == [
-        (None, "a warning at import"),
-        ("first", "computed a"),
-        ("second", "computed a"),
-    ]
-    (failed,) = [one for one in told if "exception" in one]
-    assert failed["exception"].endswith("KeyError: 'a'")
 
 
 @pytest.mark.parametrize("command", ["check", "graph"])
