@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 
 import pytest
-from builder_parts import decode, encode
+from builder_parts import decode
 
 from wallaroo import (
     GenSourceConfig,
-    TCPSinkConfig,
     TCPSourceConfig,
-    WallarooParameterError,
     config,
     tcp_parse_input_addrs,
     tcp_parse_output_addrs,
@@ -36,31 +33,6 @@ def test_config_output_addresses(option):
     assert tcp_parse_output_addrs(["--in", "a:1", option, "b:2,c:3"]) == [("b", 2), ("c", 3)]
 
 
-def test_config_other_arguments_are_left_alone():
-    arguments = [
-        "--inner",
-        "x:1",
-        "--i",
-        "y",
-        "--outer",
-        "--symbols",
-        "FILE",
-        "-n",
-        "5",
-        "--in",
-        "a:1",
-    ]
-    before = list(arguments)
-    assert tcp_parse_input_addrs(arguments) == [("a", 1)]
-    assert arguments == before
-    with pytest.raises(WallarooParameterError):
-        tcp_parse_output_addrs(arguments)
-
-
-def test_config_arguments_may_be_a_tuple():
-    assert tcp_parse_input_addrs(("--in", "a:1")) == [("a", 1)]
-
-
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -81,22 +53,10 @@ def test_config_addresses_are_written_as_they_are_read(host, text):
     assert parse_address(text) == (host, 7)
 
 
-def test_config_a_port_may_come_as_text():
-    assert TCPSourceConfig("127.0.0.1", "7010", decode).port == 7010
-    assert TCPSinkConfig("127.0.0.1", "7002", encode).port == 7002
-
-
 def test_frame_3_max_size_is_one_mebibyte_unless_told():
     assert TCPSourceConfig("h", 1, decode).max_size == 1 << 20
     assert TCPSourceConfig("h", 1, decode, max_size=0).max_size == 0
     assert TCPSourceConfig("h", 1, decode, 5).max_size == 5
-
-
-def test_config_is_frozen():
-    config = TCPSourceConfig("h", 1, decode)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config.port = 2
-    assert config == TCPSourceConfig("h", 1, decode)
 
 
 class Numbers:
@@ -121,10 +81,6 @@ def test_config_addresses_with_and_without_a_name():
         assert TCPSourceConfig(*address, decode).host == "127.0.0.1"
 
 
-def test_config_a_generator_with_and_without_a_name():
-    assert GenSourceConfig("numbers", Numbers()).address == GenSourceConfig(Numbers()).address
-
-
 def test_config_later_arguments_have_no_effect_which_is_said_once(caplog, monkeypatch):
     monkeypatch.setattr(config, "_said", set())
     with caplog.at_level(logging.WARNING, "wallaroo"):
@@ -137,7 +93,3 @@ def test_config_later_arguments_have_no_effect_which_is_said_once(caplog, monkey
         "TCPSourceConfig: the argument valid",
         "GenSourceConfig: the argument parallelism",
     ]
-
-
-def test_config_a_sink_s_parallelism_is_accepted():
-    assert TCPSinkConfig("127.0.0.1", 7002, encode, parallelism=2).port == 7002

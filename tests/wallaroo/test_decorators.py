@@ -93,20 +93,6 @@ def test_decorated_functions_answer_the_one_method_of_their_class(module, name):
         assert decorated.name() == f"a {name.replace('compute_', '').replace('_', ' ')}"
 
 
-def test_decorated_decoders_know_their_header(module):
-    assert (module.decode.header_length(), module.decode.payload_length(b"\x01\x02")) == (2, 258)
-
-
-def test_decorated_functions_are_called_like_the_function_they_wrap(module):
-    state = []
-    assert module.compute("a", times=3) == "aaa"
-    assert module.compute_state("a", state) == ("a", True)
-    assert state == ["a"]
-    assert module.decode(payload=b"a") == "a"
-    with pytest.raises(TypeError):
-        module.encode()
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_decorated_functions_keep_docstring_and_signature(module, name):
     decorated = getattr(module, name)
@@ -134,17 +120,6 @@ def test_decorated_functions_are_their_own_copies_also_inside_a_class(module):
     nested = module.Outer.nested
     assert pickle.loads(pickle.dumps(nested)) is copy.copy(nested) is nested
     assert copy.deepcopy([module.compute])[0] is module.compute
-
-
-def one(message):
-    return message
-
-
-@pytest.mark.parametrize("length", range(1, 9))
-def test_frame_1_every_header_length_has_a_format(length):
-    formats = {1: "B", 2: "<H", 3: ">xH", 4: ">i", 5: ">Bxxxx", 6: ">Ixx", 7: ">xxxI", 8: "!Q"}
-    decoder = wallaroo.decoder(header_length=length, length_fmt=formats[length])(one)
-    assert decoder.payload_length(bytes(length)) == 0
 
 
 def test_decorators_wrap_builtins_that_tell_no_signature():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.errors import FrameError
-from wallaroo.frames import FrameParser, StructLength, frame, frames, uint32_length
+from wallaroo.frames import FrameParser, StructLength, frames, uint32_length
 
 
 class Length:
@@ -77,15 +77,6 @@ def test_frame_3_a_refused_frame_ends_the_stream_wherever_it_is_cut(payloads, cl
     assert parser.pending == 0
 
 
-@given(st.binary(max_size=60))
-def test_frame_1_garbage_is_cut_the_same_at_once_and_byte_by_byte(garbage):
-    at_once, by_byte = FrameParser(2, Length(2, "big"), 9), FrameParser(2, Length(2, "big"), 9)
-    expected = at_once.feed(garbage)
-    assert [payload for byte in garbage for payload in by_byte.feed(bytes([byte]))] == expected
-    assert str(by_byte.error) == str(at_once.error)
-    assert by_byte.pending == at_once.pending
-
-
 def test_frame_3_what_is_held_is_at_most_one_frame():
     parser = FrameParser(max_size=1000)
     stream = frames([bytes(1000)] * 50)
@@ -100,12 +91,6 @@ def test_frame_3_what_is_held_is_at_most_one_frame():
 def test_frame_1_a_header_has_1_to_8_bytes(length):
     with pytest.raises(ValueError, match="1 to 8"):
         FrameParser(length)
-
-
-def test_frame_1_what_senders_write():
-    assert frame(b"") == b"\0\0\0\0"
-    assert frame(b"abc") == b"\0\0\0\x03abc"
-    assert frames(iter([b"a", b""])) == b"\0\0\0\x01a\0\0\0\0"
 
 
 @pytest.fixture(params=[uint32_length, Length(4, "big")], ids=["struct", "function"])

@@ -15,7 +15,7 @@ from wallaroo.errors import (
     ApplicationNotFoundError,
     WallarooParameterError,
 )
-from wallaroo.loading import load_application, load_file, load_module
+from wallaroo.loading import load_application, load_module
 
 APPLICATION = """
 import wallaroo
@@ -78,13 +78,6 @@ def test_two_files_of_one_name_are_two_modules(tmp_path):
     assert load_module(str(tmp_path / "a" / "same.py")).module is one.module
 
 
-def test_two_files_whose_names_differ_in_punctuation_are_two_modules(tmp_path):
-    files = ["of-a_kind.py", "of_a-kind.py", "of_a_kind.py", "of_a_kind_2.py"]
-    names = [load_module(str(write(tmp_path / name))).name for name in files]
-    plain = "wallaroo_app_of_a_kind"
-    assert names == [plain, f"{plain}_2", f"{plain}_3", f"{plain}_2_2"]
-
-
 def test_what_a_file_defines_has_the_same_name_in_another_folder(tmp_path):
     script = "import sys, pickle; from wallaroo.loading import load_module; "
     dump = script + "m = load_module(sys.argv[1]).module; open(sys.argv[2], 'wb').write("
@@ -96,15 +89,6 @@ def test_what_a_file_defines_has_the_same_name_in_another_folder(tmp_path):
         path = write(tmp_path / folder / "counting.py", text)
         command = [sys.executable, "-c", code, path, tmp_path / "pickle"]
         subprocess.run(command, check=True, timeout=60)
-
-
-def test_a_file_that_could_not_be_imported_keeps_its_name(tmp_path):
-    broken = write(tmp_path / "a" / "mending.py", "1 / 0")
-    with pytest.raises(ApplicationLoadError):
-        load_module(str(broken))
-    other = load_module(str(write(tmp_path / "b" / "mending.py")))
-    write(broken)
-    assert load_module(str(broken)).name != other.name
 
 
 def test_what_a_file_defines_pickles_by_reference(tmp_path):
@@ -137,11 +121,6 @@ def test_a_module_is_found_on_the_current_directory(tmp_path, monkeypatch):
     assert loaded.directory == tmp_path
     application = load_application("package_of_applications.copy_by_name", ADDRESSES)
     assert application.name == "copy"
-
-
-def test_a_given_name_is_the_name(tmp_path):
-    loaded = load_file(write(tmp_path / "named.py"), "a_name_chosen_elsewhere")
-    assert loaded.module.decode.__module__ == "a_name_chosen_elsewhere"
 
 
 @pytest.mark.parametrize(
@@ -216,12 +195,6 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path, text, expected):
     with pytest.raises(ApplicationLoadError) as caught:
         load_application(str(write(tmp_path / "broken.py", text)))
     assert expected in str(caught.value)
-
-
-def test_a_genuine_error_is_shown_once_with_placeholders(tmp_path):
-    text = setup_returning("int('x')")
-    with pytest.raises(ApplicationLoadError, match="ValueError: invalid literal"):
-        load_application(str(write(tmp_path / "genuine.py", text)), placeholders=True)
 
 
 def test_a_genuine_error_after_unpacking_addresses_is_the_one_shown(tmp_path):

@@ -59,17 +59,6 @@ def test_what_a_killed_run_has_taken_is_in_its_recording(app, tmp_path, capfd):
     assert "recording    3 records" in out
 
 
-def test_it_is_run_again_as_it_ran(app, tmp_path, capfd):
-    done = run(app, "--record", tmp_path / "r", data=b"ann bob\nbad\nann\n")
-    assert done.returncode == 0, done.stderr
-    code, out, _ = called(capfd, "rerun", tmp_path / "r", app, "--stdout")
-    assert code == 0
-    assert out.encode() == done.stdout == b"ann 1\nbob 1\nann 2\n"
-    application = load_application(app, placeholders=True)
-    with pytest.raises(CheckpointError, match="holds the recording of another run"):
-        Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
-
-
 def test_with_a_checkpoint_it_goes_on_after_a_kill_and_keeps_what_the_log_drops(
     app, tmp_path, capfd
 ):
@@ -138,20 +127,6 @@ def test_another_file_system_is_refused_with_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "kept").mkdir()
     with pytest.raises(InputLogError, match="Take a directory beside the checkpoint"):
         log_of(tmp_path, "log", tmp_path / "kept")
-
-
-def test_a_file_that_was_only_begun_when_a_crash_came_is_taken_again(tmp_path):
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    other = log_of(tmp_path, "other", kept)
-    other.close()  # no records: a file as an attempt leaves it
-    log = log_of(tmp_path, "log", kept)
-    log.append("a", [b"1"])
-    log.close()
-    again = log_of(tmp_path, "log", kept)
-    again.close()
-    for file in kept.glob("*.log"):
-        assert file.samefile(tmp_path / "log" / file.name)
 
 
 def test_a_recording_can_be_read_while_a_run_writes_it(app, tmp_path):

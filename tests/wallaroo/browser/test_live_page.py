@@ -290,24 +290,6 @@ def test_the_same_page_shows_a_run_on_spark(sending, spark):
     receiver.close()
 
 
-def test_a_stalled_sink_is_named_on_spark_too(sending, spark):
-    own = {"checkpoint": None, "log_bytes": 8 << 20}
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        Browser() as browser,
-        Live(listener.getsockname()[1], spark, stop_timeout=0.2, options=own) as live,
-    ):
-        peer, _ = listener.accept()
-        sending(live, [b"x" * 30_000] * 150)
-        browser.open(live.monitor.url)
-        slow = "Sink p/0 is slow"
-        browser.wait(lambda: slow in browser.text(), "the stall is not told", seconds=300)
-        held = "sources are held back"
-        browser.wait(lambda: held in browser.text(), "not told to hold back", seconds=300)
-        looks_well(browser)
-        peer.close()
-
-
 def test_the_pictures_command_makes_a_small_one(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs" / "tools")
     from picture_of_the_page import take

@@ -62,14 +62,6 @@ def test_merged_is_as_if_all_had_been_added_to_one(one, other):
     )
 
 
-def test_a_value_may_stand_for_several():
-    histogram = Histogram()
-    histogram.add([10], times=3)
-    histogram.add([1000], times=1)
-    assert histogram.count == 4
-    assert histogram.quantiles([0.5, 0.75, 1.0]) == [10, 10, 1000]
-
-
 def test_how_many_are_not_above_a_limit():
     chance = random.Random(1)
     values = [chance.randrange(10**9) for _ in range(5000)]
@@ -79,10 +71,6 @@ def test_how_many_are_not_above_a_limit():
         exact = sum(value <= limit for value in values)
         assert histogram.at_most([limit])[0] == pytest.approx(exact, rel=0.02, abs=5)
     assert histogram.at_most([10**6, 2 * 10**9])[1] == len(values)
-
-
-def test_without_values_there_are_no_quantiles():
-    assert Histogram().quantiles([0.5]) == [None]
 
 
 @given(st.lists(st.lists(st.integers(0, 60), max_size=30), max_size=30))
@@ -121,12 +109,6 @@ def test_a_line_that_begins_later_has_no_values_before():
     lines.add(2, {"a": 2, "b": 5})
     lines.add(3, {"b": 6})
     assert lines.to_json()["values"] == {"a": [1, 2, None], "b": [None, 5, 6]}
-
-
-def test_there_are_no_more_lines_than_wanted():
-    lines = Timelines(most=2)
-    lines.add(1, {str(number): number for number in range(10)})
-    assert sorted(lines.last()["values"]) == ["0", "1"]
 
 
 def test_a_duration_counts_before_and_after_its_second_is_over():

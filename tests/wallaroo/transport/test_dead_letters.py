@@ -67,12 +67,6 @@ def test_dead_1_a_json_line_each_with_the_fields_of_the_rule(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600  # it holds users' payloads
 
 
-def test_dead_1_they_are_counted_by_pipeline_step_and_reason():
-    letters = DeadLetters()
-    letters.add([letter(1), letter(2), letter(3, step=None, reason=Reason.DECODE)])
-    assert letters.counts == {("p", "count", "raised"): 2, ("p", None, "decode"): 1}
-
-
 def test_dead_1_they_are_logged_escaped_and_not_too_often(caplog):
     clock = Clock()
     letters = DeadLetters(clock=clock)
@@ -215,16 +209,6 @@ def test_a_kind_of_event_is_logged_a_few_times_then_now_and_then(caplog):
     limited.flush()
     texts = [record.getMessage() for record in caplog.records]
     assert texts == ["a 0", "a 1", "b", "a 10 (and 8 more like it)"]
-
-
-def test_the_last_of_what_was_left_out_is_logged_at_the_end(caplog):
-    limited = RateLimited(logging.getLogger("test"), burst=1, clock=Clock())
-    for n in range(3):
-        limited.log(logging.WARNING, "a", "a %d", n)
-    limited.flush()
-    limited.flush()
-    texts = [record.getMessage() for record in caplog.records]
-    assert texts == ["a 0", "a 2 (and 1 more like it)"]
 
 
 def test_a_kind_that_is_over_begins_anew(caplog):
