@@ -10,160 +10,118 @@ from wallaroo import kinds, testing
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode(payload: bytes) -> str:
-    """Turn bytes into text."""
     return payload.decode("utf-8")
 
 
 @wallaroo.computation_multi(name="split")
 def split(text: str) -> list[str]:
-    """Split text into words."""
     return text.split()
 
 
 @wallaroo.computation_multi(name="split lazily")
 def split_lazily(text: str) -> Iterator[str]:
-    """Split text into words, one by one."""
     yield from text.split()
 
 
 @wallaroo.computation(name="short ones")
 def short_ones(word: str) -> str | None:
-    """Keep short words only."""
     return word if len(word) < 10 else None
 
 
 class Totals:
-    """A state."""
-
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
 
 @wallaroo.state_computation(name="count")
 def count(word: str, totals: Totals) -> tuple[tuple[str, int], bool]:
-    """Count a word."""
     totals.counts[word] = totals.counts.get(word, 0) + 1
     return (word, totals.counts[word]), True
 
 
 @wallaroo.state_computation_multi(name="count twice")
 def count_twice(word: str, totals: Totals) -> tuple[list[tuple[str, int]] | None, bool]:
-    """Count a word, and tell so twice."""
     counted, changed = count(word, totals)
     return [counted, counted], changed
 
 
 @wallaroo.partition
 def first_letter(word: str) -> str:
-    """Find a word's key."""
     return word[0]
 
 
 @wallaroo.partition
 def by_length(word: str) -> int:
-    """Find a word's key, a 64-bit integer."""
     return len(word)
 
 
 @wallaroo.encoder
 def encode(counted: tuple[str, int]) -> str:
-    """Write a word and its count."""
     word, number = counted
     return f"{word} => {number}\n"
 
 
 class Decoder:
-    """A class-based decoder."""
-
     def header_length(self) -> int:
-        """Four bytes."""
         return 4
 
     def payload_length(self, header: bytes) -> int:
-        """Big-endian."""
         return int.from_bytes(header, "big")
 
     def decode(self, payload: bytes) -> str:
-        """Turn bytes into text."""
         return payload.decode("utf-8")
 
 
 class Split:
-    """A class-based multi computation."""
-
     def name(self) -> str:
-        """Its name."""
         return "split"
 
     def compute_multi(self, data: str) -> list[str]:
-        """Split text into words."""
         return data.split()
 
 
 class Shout(kinds.Computation[str, str]):
-    """A class-based computation that names its kind."""
-
     def name(self) -> str:
-        """Its name."""
         return "shout"
 
     def compute(self, text: str) -> str | None:
-        """Return text in capitals."""
         return text.upper() or None
 
 
 class Count:
-    """A class-based state computation."""
-
     def name(self) -> str:
-        """Its name."""
         return "count"
 
     def compute(self, data: str, state: Totals) -> tuple[tuple[str, int] | None, bool]:
-        """Count a word."""
         state.counts[data] = state.counts.get(data, 0) + 1
         return (data, state.counts[data]), True
 
 
 class CountTwice:
-    """A class-based multi state computation."""
-
     def name(self) -> str:
-        """Its name."""
         return "count twice"
 
     def compute_multi(self, data: str, state: Totals) -> tuple[list[tuple[str, int]] | None, bool]:
-        """Count a word, and tell so twice."""
         state.counts[data] = state.counts.get(data, 0) + 1
         return [(data, state.counts[data])] * 2, True
 
 
 class TotalsBuilder:
-    """A class-based state builder."""
-
     def build(self) -> Totals:
-        """Build a state."""
         return Totals()
 
 
 class FirstLetter:
-    """A class-based partition function."""
-
     def partition(self, data: str) -> str:
-        """Find a word's key."""
         return data[0]
 
 
 class Encoder:
-    """A class-based encoder."""
-
     def encode(self, message: tuple[str, int]) -> bytes:
-        """Write a word and its count."""
         return f"{message[0]} => {message[1]}\n".encode()
 
 
 def application_setup(args: Sequence[str]) -> wallaroo.Application:
-    """Describe the application, a pipeline in each form."""
     in_host, in_port = wallaroo.tcp_parse_input_addrs(args)[0]
     out_host, out_port = wallaroo.tcp_parse_output_addrs(args)[0]
     return (

@@ -26,117 +26,87 @@ from wallaroo import kinds
 
 @wallaroo.computation(name="shout")
 def shout(word: str) -> bytes:
-    """Return a word in capitals, encoded."""
     return word.upper().encode()
 
 
 class Length:
-    """A class-based computation."""
-
     def name(self) -> str:
-        """Its name."""
         return "length"
 
     def compute(self, text: str) -> int | None:
-        """Return the length of what is not empty."""
         return len(text) or None
 
 
 @wallaroo.key_extractor
 def last_letter(word: str) -> str:
-    """Find a word's key."""
     return word[-1]
 
 
 class LastLetter:
-    """A class-based key extractor."""
-
     def extract_key(self, word: str) -> str:
-        """Find a word's key."""
         return word[-1]
 
 
 @wallaroo.state_computation(name="total", state=Totals)
 def total(word: str, totals: Totals) -> int | None:
-    """Count all."""
     totals.counts[word] = 1
     return len(totals.counts)
 
 
 @wallaroo.state_computation(name="in a dict", state=dict, expire_after=wallaroo.seconds(1))
 def in_a_dict(word: str, counts: dict[str, int]) -> int:
-    """Count a word."""
     counts[word] = counts.get(word, 0) + 1
     return counts[word]
 
 
 @wallaroo.state_computation_multi(name="totals", state=TotalsBuilder(), state_name="total")
 def totals(word: str, totals: Totals) -> list[bytes]:
-    """Count all, and tell so twice."""
     totals.counts[word] = 1
     return [word.encode()] * 2
 
 
 class Longest:
-    """An aggregation that alters its accumulator."""
-
     def initial_accumulator(self) -> list[str]:
-        """Nothing yet."""
         return []
 
     def update(self, word: str, words: list[str]) -> None:
-        """Keep the word."""
         words.append(word)
 
     def combine(self, earlier: list[str], later: list[str]) -> list[str]:
-        """Keep the words of both."""
         return earlier + later
 
     def output(self, letter: str, words: list[str]) -> tuple[str, int] | None:
-        """Return the longest word's length."""
         return letter, max(map(len, words))
 
 
 class Rate:
-    """An aggregation that wants the window."""
-
     def initial_accumulator(self) -> int:
-        """Nothing yet."""
         return 0
 
     def update(self, word: str, count: int) -> int:
-        """Count a word."""
         return count + 1
 
     def combine(self, earlier: int, later: int) -> int:
-        """Count both."""
         return earlier + later
 
     def output(self, key: object, count: int, window: kinds.Bounds) -> float:
-        """Return words by nanosecond."""
         return count / (window.end - window.start)
 
 
 class Numbers:
-    """A generator."""
-
     def initial_value(self) -> int:
-        """Begin."""
         return 0
 
     def apply(self, last: int) -> int | None:
-        """Go on."""
         return last + 1 if last < 10 else None
 
 
 @wallaroo.encoder
 def anything(message: object) -> str:
-    """Write anything."""
     return str(message)
 
 
 def when(word: str) -> int:
-    """Return an event time."""
     return len(word)
 
 
