@@ -14,7 +14,7 @@ import time
 from facts import Figures, add_json_option, machine_facts
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.judge.oracle import Oracle
-from wallaroo_conformance.search.budget import Budget
+from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.search import Search
 
 from wallaroo.engine import load_engine
@@ -40,9 +40,11 @@ def main() -> None:
         drawn = time.process_time()
         Oracle(reference).ask(cases)
         observed = time.process_time()
-        search = Search(engine, Oracle(reference), seed=number, job=options.job)
+        budget = Budget(options.cases)
+        check = Check(budget, seed=number, job=options.job, reference=reference)
+        search = Search(engine, check)
         wall = time.monotonic()
-        search.search(Budget(options.cases))
+        search.search()
         wall = time.monotonic() - wall
         done = time.process_time()
         if search.findings.failing:

@@ -9,22 +9,20 @@ from contextlib import contextmanager
 
 
 class Deadline:
-    """The end of a check's time; until it is set there is none.
+    """The end of a check's time, which begins now.
 
     Args:
+        seconds: how long it is; `None`: without an end.
         clock: gives seconds, and never goes back.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._clock = clock
         self._begun = clock()
-        self._seconds = math.inf
-        self._kept_back = 0.0
-
-    def set(self, seconds: float | None) -> None:
-        """Let a time begin now, of so many seconds; `None`: without an end."""
-        self._begun = self._clock()
         self._seconds = math.inf if seconds is None else seconds
+        self._kept_back = 0.0
 
     @property
     def spent(self) -> float:

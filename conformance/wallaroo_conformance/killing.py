@@ -19,7 +19,7 @@ from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
-from wallaroo_conformance.search.budget import Budget
+from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search, Watcher
 
@@ -135,8 +135,9 @@ def kill(
         elif mutant.shown_by == "language":
             _, failures = check_language("*")
         else:
-            search = Search(mutant.make(), seed=seed, watcher=watcher, give_up_early=True)
-            problem = _searched(search, mutant.rule, budget)
+            check = Check(budget, seed, fail_fast=True)
+            search = Search(mutant.make(), check, watcher=watcher)
+            problem = _searched(search, mutant.rule)
             return _kill(mutant, search.findings.failures, begun, search.runner.cases, problem)
     return _kill(mutant, failures, begun)
 
@@ -160,12 +161,12 @@ def kill_by(cases: Iterable[ConformanceCase], mutant: Mutant) -> Kill:
     return _kill(mutant, failures, begun, search.runner.cases)
 
 
-def _searched(search: Search, rule: str, budget: Budget) -> str:
+def _searched(search: Search, rule: str) -> str:
     """Search until a failure names the rule; return what the harness said, if it failed."""
     failures = search.findings.failures
     try:
         while len(failures) < _MOST_FAILURES:
-            search.search(budget)
+            search.search()
             if not search.findings.failing:
                 break
             found = len(failures)

@@ -54,27 +54,24 @@ class Refusal:
     Args:
         name: the mistake.
         build: makes it.
-        words: application, pipeline, step, and the line to write instead.
+        words: application, pipeline, step, and what to write instead, with blanks between them.
     """
 
     name: str
     build: Callable[[], Any]
-    words: tuple[str, ...]
+    words: str
 
     def problem(self) -> str | None:
         """Return what is wrong with how the mistake is refused, or `None`."""
-        wrong = self._wrong()
-        return f"{self.name}: {wrong}" if wrong else None
-
-    def _wrong(self) -> str | None:
         try:
             self.build()
         except WallarooParameterError as error:
-            missing = [word for word in self.words if word not in str(error)]
-            return f"the error does not say {missing}: {error}" if missing else None
+            missing = [word for word in self.words.split() if word not in str(error)]
+            return f"{self.name}: the error does not say {missing}: {error}" if missing else None
         except Exception as error:  # noqa: BLE001 - anything else is not what was promised
-            return f"{type(error).__name__} instead of WallarooParameterError: {error}"
-        return "it is not refused"
+            kind = type(error).__name__
+            return f"{self.name}: {kind} instead of WallarooParameterError: {error}"
+        return f"{self.name}: it is not refused"
 
 
 Builder = wallaroo.ApplicationBuilder
@@ -116,25 +113,23 @@ def _of_pipelines() -> Any:
     return Remember("remember", OwnState(Notebook, "books", None))
 
 
-_WHERE = ("'shop'", "'orders'")
-_SHARED = ("'shop'", "'returns'", "'books'", "'orders'")
+_WHERE = "'shop' 'orders'"
+_SHARED = "'shop' 'returns' 'books' 'orders'"
 
 _REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
     _REFUSED: (
         Refusal(
             "a step before any pipeline",
             lambda: Builder("shop").to(STEPS["identity"]),
-            ("'shop'", "identity", "new_pipeline"),
+            "'shop' identity new_pipeline",
         ),
         Refusal(
             "a step after the end",
             lambda: _begun().done().to(STEPS["identity"]),
-            (*_WHERE, "identity", "ended"),
+            f"{_WHERE} identity ended",
         ),
         Refusal(
-            "a pipeline with neither sink nor done()",
-            lambda: _begun().build(),
-            (*_WHERE, ".done()"),
+            "a pipeline with neither sink nor done()", lambda: _begun().build(), f"{_WHERE} .done()"
         ),
         Refusal(
             "two pipelines of one name",
@@ -149,46 +144,44 @@ _REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
                 .done()
                 .new_pipeline("returns", _source(7010))
             ),
-            ("'shop'", "'returns'", "'orders'", "7010"),
+            "'shop' 'returns' 'orders' 7010",
         ),
         Refusal(
             "a state computation given to to",
             lambda: _begun().to(STEPS["count"]),
-            (*_WHERE, "count", "to_stateful"),
+            f"{_WHERE} count to_stateful",
         ),
         Refusal(
             "a computation given to to_stateful",
             lambda: _begun().to_stateful(STEPS["identity"], Notebook, "books"),
-            (*_WHERE, "identity", ".to("),
+            f"{_WHERE} identity .to(",
         ),
-        Refusal("an encoder given to to", lambda: _begun().to(ENCODERS["line"]), (*_WHERE, "line")),
+        Refusal("an encoder given to to", lambda: _begun().to(ENCODERS["line"]), f"{_WHERE} line"),
         Refusal(
             "a plain function given to to",
             lambda: _begun().to(lambda message: message),  # type: ignore[arg-type]  # to be refused
-            (*_WHERE, "@wallaroo.computation"),
+            f"{_WHERE} @wallaroo.computation",
         ),
         Refusal(
             "a builder's class where an instance is meant",
             lambda: _begun().to_stateful(STEPS["count"], Stocked, "books"),
-            (*_WHERE, "Stocked()"),
+            f"{_WHERE} Stocked()",
         ),
         Refusal(
             "to_stateful with the computation alone",
             lambda: _begun().to_stateful(STEPS["count"]),
-            (*_WHERE, "to_stateful(count, "),
+            f"{_WHERE} to_stateful(count,",
         ),
-        Refusal("repeated keys", lambda: _keyed(_begun(), keys=["a", "a"]), (*_WHERE, "'a'")),
+        Refusal("repeated keys", lambda: _keyed(_begun(), keys=["a", "a"]), f"{_WHERE} 'a'"),
         Refusal(
             "repeated keys, at a step whose function has another name",
             lambda: _keyed(_begun(), keys=["a", "a"], step=STEPS["wrong_items_then_count"]),
-            (*_WHERE, "'wrong items, then count'", "'a'"),
+            f"{_WHERE} 'wrong items, then count' 'a'",
         ),
-        Refusal("keys in a text", lambda: _keyed(_begun(), keys="ab"), (*_WHERE, "list")),
-        Refusal("keys in a set", lambda: _keyed(_begun(), keys={"a", "b"}), (*_WHERE, "list")),
-        Refusal("keys without an end", lambda: _keyed(_begun(), keys=count()), (*_WHERE, "list")),
-        Refusal(
-            "a key that is not a key", lambda: _keyed(_begun(), keys=[True]), (*_WHERE, "bool")
-        ),
+        Refusal("keys in a text", lambda: _keyed(_begun(), keys="ab"), f"{_WHERE} list"),
+        Refusal("keys in a set", lambda: _keyed(_begun(), keys={"a", "b"}), f"{_WHERE} list"),
+        Refusal("keys without an end", lambda: _keyed(_begun(), keys=count()), f"{_WHERE} list"),
+        Refusal("a key that is not a key", lambda: _keyed(_begun(), keys=[True]), f"{_WHERE} bool"),
         Refusal(
             "a shared partition with other builders",
             lambda: _shared(_keyed, lambda begun: _keyed(begun, state=Stocked(2))),
@@ -226,21 +219,21 @@ _REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
             lambda: wallaroo.build_application(
                 "shop", _stream().to(Same("price")).to(Same("price")).done()
             ),
-            ("'shop'", "'orders'", "'price'", "name="),
+            "'shop' 'orders' 'price' name=",
         ),
     ),
     _SIDES: (
         Refusal(
             "one side with a key",
             lambda: _stream().key_by(ByLetter("by_letter")).merge(_stream("returns")),
-            ("'returns'", "key_by"),
+            "'returns' key_by",
         ),
     ),
     _FORMS: (
         Refusal(
             "a state computation of the builder in a pipeline",
             lambda: _stream().to(STEPS["count"]),
-            ("'orders'", "count", "state="),
+            "'orders' count state=",
         ),
         Refusal(
             "a state computation of pipelines in the builder",
@@ -249,34 +242,32 @@ _REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
                 .new_pipeline("orders", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
                 .to_stateful(_of_pipelines(), Notebook, "books")
             ),
-            ("'orders'", "remember"),
+            "'orders' remember",
         ),
     ),
     _WINDOWS: (
-        Refusal("a range of nothing", lambda: _range(0), ("range",)),
-        Refusal("a negative duration", lambda: wallaroo.seconds(-1), ("-1",)),
-        Refusal("a slide beyond the range", lambda: _range().with_slide(11), ("11", "10")),
-        Refusal("too many panes", lambda: _range(10_007).with_slide(10_006), ("panes", "10006")),
+        Refusal("a range of nothing", lambda: _range(0), "range"),
+        Refusal("a negative duration", lambda: wallaroo.seconds(-1), "-1"),
+        Refusal("a slide beyond the range", lambda: _range().with_slide(11), "11 10"),
+        Refusal("too many panes", lambda: _range(10_007).with_slide(10_006), "panes 10006"),
         Refusal(
-            "a delay given twice",
-            lambda: _range().with_delay(1).with_delay(2),
-            ("with_delay", "twice"),
+            "a delay given twice", lambda: _range().with_delay(1).with_delay(2), "with_delay twice"
         ),
         Refusal(
             "sliding windows without combine",
             lambda: _range().with_slide(5).over(Number("count")),
-            ("combine",),
+            "combine",
         ),
-        Refusal("a count of nothing", lambda: wallaroo.count_windows(0), ("count", "0")),
+        Refusal("a count of nothing", lambda: wallaroo.count_windows(0), "count 0"),
         Refusal(
             "sessions with an oldest window",
             lambda: wallaroo.session_windows(5).with_late_data_policy("place-in-oldest-window"),
-            ("oldest",),
+            "oldest",
         ),
         Refusal(
             "an aggregation without a window",
             lambda: _stream().to(Number("count")),
-            ("'orders'", "over("),
+            "'orders' over(",
         ),
     ),
 }

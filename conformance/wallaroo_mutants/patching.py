@@ -1,12 +1,12 @@
 """Source patches: functions that get other code for a while, made of their own source.
 
-A patch says which text of a function is replaced by which. The function is compiled again with the
-new text and gets the new code object while the patch is in place; so decorators, default arguments
-and `super()` work as before, and everybody who has imported the function runs the new code.
+A patch says which text of a function is replaced by which. Its module is compiled again with the
+new text, and the function gets the new code object while the patch is in place. So decorators,
+default arguments and `super()` work as before, and everybody who has imported the function runs the
+new code.
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import inspect
@@ -20,8 +20,6 @@ from pathlib import Path
 from textwrap import dedent
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
-
-_ANNOTATIONS = __future__.annotations.compiler_flag
 
 
 class PatchError(Exception):
@@ -85,63 +83,47 @@ NOTHING: Final = Patch("", ())
 
 @cache
 def _codes(patch: Patch) -> dict[str, CodeType]:
-    found: dict[str, CodeType] = {}
+    codes: dict[str, CodeType] = {}
     for name in dict.fromkeys([change.function for change in patch.changes]):
         try:
-            source = _source(name)
-            text = source.text
-            for change in patch.changes:
-                if change.function == name:
-                    text = _changed(text, change, source.body)
-            found[name] = _compiled(source, text)
-            if found[name].co_freevars != _compiled(source, source.text).co_freevars:
+            changes = [change for change in patch.changes if change.function == name]
+            codes[name] = _compiled(name, *changes)
+            if codes[name].co_freevars != _compiled(name).co_freevars:
                 raise PatchError("the new text needs another `super()` than the function has")
         except PatchError as error:
             raise PatchError(f"mutant {patch.name!r}, {name}: {error}") from None
-    return found
+    return codes
 
 
-class _Source(NamedTuple):
-    """A function's source.
-
-    Args:
-        file: its module's.
-        path: its name and those of its classes, outermost first.
-        before: the lines of the module before it, of which only the heads of its classes are
-            left; so line numbers and the names of private attributes are as they were.
-        text: its own lines.
-        body: the number of its first statement's line, from 0.
-    """
-
-    file: str
-    path: list[str]
-    before: list[str]
-    text: str
-    body: int
-
-
-@cache
-def _source(function: str) -> _Source:
-    """Return the source of ``module:qualified.name``."""
-    module, _, name = function.partition(":")
-    file, lines, node = _parsed(module)
-    path = name.split(".")
-    before: list[str] = []
-    for part in path:
-        inside = [one for one in node.body if getattr(one, "name", None) == part]
+def _compiled(function: str, *changes: Change) -> CodeType:
+    """Return a function's code, compiled with its module in which it is changed."""
+    module, _, path = function.partition(":")
+    file, lines, tree = _parsed(module)
+    node = tree
+    for part in path.split("."):
+        inside = [each for each in node.body if getattr(each, "name", None) == part]
         if not inside:
             raise PatchError("there is no such function")
         node = inside[0]
-        before += [""] * (node.lineno - 1 - len(before))
-        if isinstance(node, ast.ClassDef):
-            before.append(" " * node.col_offset + f"class {part}:")
     has_docstring = ast.get_docstring(node) is not None and len(node.body) > 1
-    start, body = len(before), node.body[has_docstring].lineno - 1
-    return _Source(file, path, before, "\n".join(lines[start : node.end_lineno]), body - start)
+    body = node.body[has_docstring].lineno - node.lineno  # the line of its first statement
+    text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+    for change in changes:
+        text = _changed(text, change, body)
+    whole = "\n".join([*lines[: node.lineno - 1], text, *lines[node.end_lineno :]])
+    try:
+        code: Any = compile(whole, file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise PatchError(f"the new text is no Python: {error}") from None
+    for name in path.split("."):
+        [code] = [each for each in code.co_consts if getattr(each, "co_name", None) == name]
+    made: CodeType = code
+    return made
 
 
 @cache
 def _parsed(module: str) -> tuple[str, list[str], Any]:
+    """Return a module's file, its lines and its syntax tree."""
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
@@ -159,16 +141,16 @@ def _changed(text: str, change: Change, body: int) -> str:
         indent = _indent_of(lines[body])
         lines.insert(body, indent + _indented(change.after, indent))
         return "\n".join(lines)
-    found = []
+    places = []
     for match in re.finditer(re.escape(_indented(change.before).partition("\n")[0]), text):
         indent = _indent_of(text[text.rfind("\n", 0, match.start()) + 1 :])
         whole = _indented(change.before, indent)
         if text.startswith(whole, match.start()):
-            found.append((match.start(), match.start() + len(whole), indent))
-    if len(found) != 1:
-        times = f"occurs {len(found)} times" if found else "is gone"
+            places.append((match.start(), match.start() + len(whole), indent))
+    if len(places) != 1:
+        times = f"occurs {len(places)} times" if places else "is gone"
         raise PatchError(f"this text {times}: {change.before!r}")
-    [(start, end, indent)] = found
+    [(start, end, indent)] = places
     return text[:start] + _indented(change.after, indent) + text[end:]
 
 
@@ -180,25 +162,13 @@ def _indented(text: str, indent: str = "") -> str:
     return dedent(text).strip("\n").replace("\n", "\n" + indent)
 
 
-def _compiled(source: _Source, text: str) -> CodeType:
-    whole = "\n".join([*source.before, text])
-    try:
-        code: Any = compile(whole, source.file, "exec", flags=_ANNOTATIONS, dont_inherit=True)
-    except SyntaxError as error:
-        raise PatchError(f"the new text is no Python: {error}") from None
-    for name in source.path:
-        [code] = [one for one in code.co_consts if getattr(one, "co_name", None) == name]
-    made: CodeType = code
-    return made
-
-
 def _function(name: str) -> FunctionType:
     """Return the function of ``module:qualified.name``, without what decorators put around it."""
     module, _, path = name.partition(":")
-    found: Any = import_module(module)
+    named: Any = import_module(module)
     for part in path.split("."):
-        found = inspect.getattr_static(found, part)
+        named = inspect.getattr_static(named, part)
     for attribute in ("fget", "func", "__func__"):  # of properties and class methods
-        found = getattr(found, attribute, found)
-    function: FunctionType = inspect.unwrap(found)
+        named = getattr(named, attribute, named)
+    function: FunctionType = inspect.unwrap(named)
     return function

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -21,23 +22,23 @@ from wallaroo.loading import load_module
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.trace import InputLog
+from wallaroo_conformance.cli.output import write_reports
 from wallaroo_conformance.judge.results import BROKEN, KEPT
 from wallaroo_conformance.portability.check import look
 from wallaroo_conformance.portability.inputs import (
     PAYLOADS,
-    GivenInput,
     InputError,
     Inputs,
-    SampledInputs,
-    drawn_inputs,
+    described_inputs,
+    given_input,
+    grown_inputs,
 )
 from wallaroo_conformance.portability.processes import PortabilityError, Subject
 from wallaroo_conformance.portability.results import Look
 from wallaroo_conformance.portability.showing import (
     application_form,
-    application_html,
     application_junit,
-    application_markdown,
+    application_page,
     application_text,
 )
 
@@ -60,21 +61,16 @@ def check_app(options: argparse.Namespace) -> int:
         for logs in rounds(inputs, options):
             result.add(look(subject, logs, inputs.smaller, engines, _tell))
     print(application_text(result, options.app, application))
-    _write(options, result, application)
+    page = partial(application_page, look=result, app=options.app, application=application)
+    write_reports(
+        {
+            options.json: lambda: json.dumps(application_form(result), indent=1) + "\n",
+            options.html: lambda: page("application.html"),
+            options.junit: lambda: application_junit(result, options.app),
+            options.markdown: lambda: page("application.md"),
+        }
+    )
     return BROKEN if result.findings else KEPT
-
-
-def _write(options: argparse.Namespace, result: Look, application: Application) -> None:
-    texts = {
-        options.json: json.dumps(application_form(result), indent=1) + "\n",
-        options.html: application_html(result, options.app, application),
-        options.junit: application_junit(result, options.app),
-        options.markdown: application_markdown(result, options.app, application),
-    }
-    for path, text in texts.items():
-        if path is not None:
-            path.write_text(text, encoding="utf-8")
-            print(escaped(f"wrote {path}"))
 
 
 def rounds(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLog]]:
@@ -83,7 +79,7 @@ def rounds(inputs: Inputs, options: argparse.Namespace) -> Iterator[list[InputLo
     seed = options.seed
     while True:
         yield inputs.logs(options.cases or _INPUTS, seed)
-        if end is None or time.monotonic() >= end or isinstance(inputs, GivenInput):
+        if end is None or time.monotonic() >= end or not inputs.drawn:
             return
         seed += 1
 
@@ -107,19 +103,19 @@ def _inputs(application: Application, options: argparse.Namespace) -> Inputs:
     if not sources:
         raise InputError(f"{application.name!r} has no source that takes frames: nothing to vary")
     if options.samples:
-        return SampledInputs(_mixed(options.samples, sources, application, "samples"))
+        return grown_inputs(_mixed(options.samples, sources, application, "samples"))
     if options.lines or options.frames:
         kind = "lines" if options.lines else "frames"
         log = _mixed(options.lines or options.frames, sources, application, kind)
-        return GivenInput(log)
-    drawn = drawn_inputs(load_module(options.app).module, sources)
-    if drawn is None:
+        return given_input(log)
+    described = described_inputs(load_module(options.app).module, sources)
+    if described is None:
         raise InputError(
             "say what its input is: --lines FILE or --frames FILE, or --samples FILE to try input "
             f"like it; or put a function {PAYLOADS}() beside the application, which returns a "
             "Hypothesis strategy of payloads"
         )
-    return drawn
+    return described
 
 
 def _mixed(files: list[Path], sources: list[str], application: Application, kind: str) -> InputLog:

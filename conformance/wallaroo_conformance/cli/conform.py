@@ -25,8 +25,8 @@ from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.app import check_app
 from wallaroo_conformance.cli.engines import chosen_engines
 from wallaroo_conformance.cli.mutants import kill_matrix
+from wallaroo_conformance.cli.output import progress_shown, write_reports
 from wallaroo_conformance.cli.stored_case import show_case
-from wallaroo_conformance.cli.table import Table
 from wallaroo_conformance.judge.results import (
     INCOMPLETE,
     KEPT,
@@ -38,10 +38,13 @@ from wallaroo_conformance.judge.results import (
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.live import check_live
 from wallaroo_conformance.pipe.engine import PipeEngine
-from wallaroo_conformance.report.html import chapters_for, html
-from wallaroo_conformance.report.junit import reports_junit
-from wallaroo_conformance.report.markdown import markdown
-from wallaroo_conformance.report.matrix import write_matrix
+from wallaroo_conformance.report.pages import (
+    chapters_for,
+    html,
+    markdown,
+    reports_junit,
+    write_matrix,
+)
 from wallaroo_conformance.report.showing import (
     cases_text,
     coverage_text,
@@ -83,16 +86,14 @@ def conform(options: argparse.Namespace) -> int:
     ):
         # After Ctrl-C the others are reported too, as interrupted: no report, no pass.
         reports = [_checked(engine, options, stop) for engine in engines]
-    write_page = partial(html, spec=chapters_for(options.html, options.spec))
-    for path, text in (
-        (options.json, reports_to_json),
-        (options.html, write_page),
-        (options.junit, reports_junit),
-        (options.markdown, markdown),
-    ):
-        if path is not None:
-            path.write_text(text(reports), encoding="utf-8")
-            print(escaped(f"wrote {path}"))
+    write_reports(
+        {
+            options.json: partial(reports_to_json, reports),
+            options.html: lambda: html(reports, spec=chapters_for(options.html, options.spec)),
+            options.junit: partial(reports_junit, reports),
+            options.markdown: partial(markdown, reports),
+        }
+    )
     if options.matrix is not None:
         for path in write_matrix(reports, options.matrix, options.spec):
             print(escaped(f"wrote {path}"))
@@ -165,7 +166,7 @@ def stopped_by_ctrl_c() -> Iterator[Event]:
 def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report:
     log = options.store / f"live-{engine.name}.log"
     wrong = _wrong_operators(engine)
-    with Table(engine.name, sys.stderr) as table:
+    with progress_shown(engine.name, sys.stderr) as watcher:
         check = Check(
             budget=chosen_budget(options.profile, options.cases, options.budget),
             seed=options.seed,
@@ -178,7 +179,7 @@ def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report
             wrong_operators=wrong,
             stop=stop,
         )
-        report = check_engine(engine, check, watcher=table.show)
+        report = check_engine(engine, check, watcher=watcher)
     _print(report)
     if not options.no_live and engine.capabilities().live:
         print(f"messages of its servers: {log}")

@@ -9,12 +9,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from wallaroo.text import escaped
 from wallaroo_conformance.cases.counterexamples import Counterexample
-from wallaroo_conformance.cli.table import Table
+from wallaroo_conformance.cli.output import progress_shown, write_reports
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
 from wallaroo_conformance.killing import BUDGET, Kill, Mutant, installed_mutants, kill
-from wallaroo_conformance.report.html import html
+from wallaroo_conformance.report.pages import html
 
 _EQUIVALENT_CASES = 1_500  # none of which may fail
 
@@ -32,8 +31,8 @@ def kill_matrix(options: argparse.Namespace) -> int:
         budget = BUDGET
         if not mutant.rule and not mutant.incomplete:
             budget = replace(budget, cases=_EQUIVALENT_CASES)
-        with Table(mutant.name, sys.stderr) as table:
-            came = kill(mutant, seed=options.seed, budget=budget, watcher=table.show)
+        with progress_shown(mutant.name, sys.stderr) as watcher:
+            came = kill(mutant, seed=options.seed, budget=budget, watcher=watcher)
         kills.append(came)
         if options.store is not None and came.ok:
             _store(came, options.store)
@@ -47,12 +46,12 @@ def kill_matrix(options: argparse.Namespace) -> int:
             f"of {len(places)} found by cases, {early[0]} have the rule they break named first, "
             f"{early[1]} among the first three"
         )
-    if options.html is not None:
-        options.html.write_text(html([], kills), encoding="utf-8")
-        print(escaped(f"wrote {options.html}"))
-    if options.json is not None:
-        options.json.write_text(json.dumps(_form(kills), indent=1) + "\n", encoding="utf-8")
-        print(escaped(f"wrote {options.json}"))
+    write_reports(
+        {
+            options.html: lambda: html([], kills),
+            options.json: lambda: json.dumps(_form(kills), indent=1) + "\n",
+        }
+    )
     return KEPT if good == len(kills) else BROKEN
 
 

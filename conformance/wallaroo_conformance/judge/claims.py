@@ -2,14 +2,13 @@
 
 An engine may keep the order of each entity only, or no order. Then cases whose results depend on
 more are not run, and in the others order is not compared. What an engine does not claim must
-neither count as a fault nor cost time. Where it is known to differ, that is accepted for some time.
+neither count as a fault nor cost time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any
 
 from wallaroo.engine import Capabilities
@@ -179,24 +178,3 @@ def _until_the_end(expected: Trace, actual: Trace, *, ordered: bool) -> Trace:
         windows=expected.windows,
         late=expected.late,
     )
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """A known difference, which is accepted until a day; from then on it is a fault again.
-
-    Args:
-        engine: the engine's name.
-        reason: why it differs, and what is meant to be done about it.
-        until: the first day on which it is no longer accepted.
-        applies: whether it applies to a case with the facts that it has met.
-    """
-
-    engine: str
-    reason: str
-    until: date
-    applies: Callable[[ConformanceCase, Facts], bool]
-
-
-DIVERGENCES: tuple[Divergence, ...] = ()
-"""Of this project's own engines: none."""

@@ -9,18 +9,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from random import Random
 
 from wallaroo.cli.logs import logging_to
-from wallaroo.engine import Engine, Isolation, load_engine
+from wallaroo.engine import Engine, Isolation
 from wallaroo.errors import UnsupportedTopology
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
-from wallaroo_conformance.live.random_steps import RandomSteps
-from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Setting
-from wallaroo_conformance.live.scenarios import IN_FIRST_MODE, IN_LAST_MODE, TOUR, Scenario
+from wallaroo_conformance.live.random_steps import random_scenario
+from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Scenario
+from wallaroo_conformance.live.scenarios import DEATH, RECOVERING_TOUR, SPECIAL, TOUR
 from wallaroo_conformance.search.running import crash
 
 _LAWS: Mapping[str, str] = {
@@ -59,7 +57,6 @@ PATIENCE = 120.0
 """Seconds for which each thing is waited for, at most."""
 
 _SECONDS = 20.0  # for random steps
-_STEPS = 10
 _MOST_RUNS = 24
 _LAST_LINES = 12  # of the server's messages that are shown
 
@@ -116,69 +113,51 @@ def _run_all(
 
     Runs are counted by rule in `count`; `left_out` gets the reasons why some are left out.
     """
-    modes = modes_of(engine)
-    capabilities = engine.capabilities()
-    # For an engine that always logs, a checkpoint makes no difference to the rest.
-    tours = modes[1:] if capabilities.recovery and capabilities.always_logs else modes
-    runs = [
-        *[(TOUR, mode) for mode in tours],
-        *[(scenario, modes[0]) for scenario in IN_FIRST_MODE],
-        *[(scenario, modes[-1]) for scenario in IN_LAST_MODE],
-    ]
-    reference = load_engine("reference")
-    tour_seconds: list[float] = []
     try:
         with _captured(printed):
-            for scenario, mode in runs:
+            for scenario, mode in _scenarios(engine, random_seed):
                 if why := _left_out(scenario, engine):
                     left_out |= dict.fromkeys(scenario.rules, why)
                     continue
-                begun = time.monotonic()
-                setting = Setting(engine, reference, mode, patience)
-                with LiveRun(
-                    setting,
-                    scenario.application,
-                    recovers=scenario.recovers,
-                    letters=scenario.letters,
-                    **scenario.options,
-                ) as run:
+                with LiveRun(scenario, engine, mode, patience) as run:
                     scenario.script(run)
-                if scenario.script is TOUR.script:
-                    tour_seconds.append(time.monotonic() - begun)
                 count.update(scenario.rules)
-            took = sum(tour_seconds) / max(1, len(tour_seconds))
-            _random_steps(Setting(engine, reference, modes[0], patience), random_seed, took)
+    except BrokenRuleError as broken:
+        rules, text = broken.rules, broken.text
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
-        broken = _first(error)
-        rules = broken.rules if isinstance(broken, BrokenRuleError) else ("stop-1",)
-        text = broken.text if isinstance(broken, BrokenRuleError) else crash(broken).error
-        last = [f"  {line}" for line in printed.getvalue().splitlines()[-_LAST_LINES:]]
-        text = "\n".join([text, "the server said:", *last])
-        return Failure(tuple([LIVE_LAWS[rule] for rule in rules]), None, text=text)
-    return None
+        rules, text = ("stop-1",), crash(error).error
+    else:
+        return None
+    last = [f"  {line}" for line in printed.getvalue().splitlines()[-_LAST_LINES:]]
+    text = "\n".join([text, "the server said:", *last])
+    return Failure(tuple([LIVE_LAWS[rule] for rule in rules]), None, text=text)
 
 
-def modes_of(engine: Engine) -> list[Isolation]:
-    """Return the modes that an engine has, `trusting` last: `wallaroo run` mostly uses that."""
-    return sorted(engine.capabilities().isolation)
+def _scenarios(engine: Engine, random_seed: int) -> Iterator[tuple[Scenario, Isolation]]:
+    """Yield what is run, each with its mode; at last, for some time, what chance decides."""
+    capabilities = engine.capabilities()
+    modes = sorted(capabilities.isolation)  # trusting last: `wallaroo run` mostly uses that
+    always_logs = capabilities.recovery and capabilities.always_logs
+    # For an engine that always logs, a checkpoint makes no difference to a tour, or to a death.
+    yield from [(TOUR, mode) for mode in (modes[1:] if always_logs else modes)]
+    # What is on disk does not depend on the mode, so kills are tried in one mode.
+    yield from [(RECOVERING_TOUR, modes[0])] + [(DEATH, modes[0])] * (not always_logs)
+    yield from [(scenario, modes[-1]) for scenario in SPECIAL]
+    rng, number = Random(random_seed), 0  # noqa: S311 - no secret
+    end = time.monotonic() + _SECONDS
+    while number < _MOST_RUNS and (number == 0 or time.monotonic() < end):
+        yield random_scenario(rng, may_recover=capabilities.recovery), rng.choice(modes)
+        number += 1
 
 
 def _left_out(scenario: Scenario, engine: Engine) -> str:
-    capabilities = engine.capabilities()
-    if scenario.recovers and not capabilities.recovery:
+    if scenario.recovers and not engine.capabilities().recovery:
         return "it does not claim to recover"
     try:
         scenario.application.check(engine.check)
     except UnsupportedTopology as refused:
         return f"it refuses the application: {refused}"
-    return scenario.left_out(capabilities)
-
-
-def _first(error: BaseException) -> BaseException:
-    """Return what broke, also if Hypothesis cannot repeat it: timing differs from run to run."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    return ""
 
 
 @contextlib.contextmanager
@@ -194,28 +173,6 @@ def _captured(printed: io.StringIO) -> Iterator[None]:
             yield
     finally:
         root.handlers = handlers
-
-
-def _random_steps(setting: Setting, random_seed: int, took: float) -> None:
-    """Take random steps in as many runs as there is time for, of `took` seconds each."""
-
-    class OfThisEngine(RandomSteps):
-        pass
-
-    OfThisEngine.setting = setting
-    OfThisEngine.modes = modes_of(setting.engine)
-    runs = max(1, min(_MOST_RUNS, int(_SECONDS / max(took, 0.01))))
-    run_state_machine_as_test(
-        seed(random_seed)(OfThisEngine),
-        settings=settings(
-            max_examples=runs,
-            stateful_step_count=_STEPS,
-            phases=[Phase.generate],
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
 
 
 def _result(law: Law, count: int, beyond: str | None, failure: Failure | None) -> LawResult:

@@ -1,114 +1,63 @@
-"""Steps of a live run in any order, chosen by Hypothesis."""
+"""Steps of a live run in an order that chance decides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from random import Random
 
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-
-from wallaroo.engine import Isolation
-from wallaroo_conformance.live.applications import BAD, PLAIN, LiveApplication
-from wallaroo_conformance.live.peers import Sender
-from wallaroo_conformance.live.run import LiveRun, Setting
+from wallaroo_conformance.live.applications import BAD, PLAIN
+from wallaroo_conformance.live.run import LiveRun, Scenario
 
 _PAYLOADS = (b"a", b"b", b"", b"ab", BAD, b"a b c", b"\xc3\xa9", b"k" * 300)
 _MOST_CONNECTIONS = 4
-
-_connection = st.integers(0, _MOST_CONNECTIONS - 1)
-_payload = st.sampled_from(_PAYLOADS)
+_STEPS = 10
 
 
-class RandomSteps(RuleBasedStateMachine):
-    """A live server and any sequence of steps; a subclass names the engine and its modes."""
+def random_scenario(rng: Random, *, may_recover: bool) -> Scenario:
+    """Return a scenario whose application and steps are drawn.
 
-    setting: Setting
-    modes: Sequence[Isolation]
+    Args:
+        rng: draws them.
+        may_recover: the engine claims recovery, so some runs have a checkpoint.
+    """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.run: LiveRun | None = None
+    def script(run: LiveRun) -> None:
+        for _ in range(_STEPS):
+            _step(run, rng)
+        run.finished()
 
-    @initialize(application=st.sampled_from(PLAIN), mode=st.integers(0, 1), recovers=st.booleans())
-    def serve(self, application: LiveApplication, mode: int, recovers: bool) -> None:
-        """Serve one of the applications, with a checkpoint or without."""
-        setting = replace(self.setting, isolation=self.modes[mode % len(self.modes)])
-        recovers = recovers and setting.engine.capabilities().recovery
-        self.run = LiveRun(setting, application, recovers=recovers)
+    return Scenario(rng.choice(PLAIN), script, (), recovers=may_recover and rng.random() < 1 / 2)
 
-    @property
-    def live(self) -> LiveRun:
-        """The run."""
-        assert self.run is not None
-        return self.run
 
-    def _sender(self, connection: int) -> Sender:
-        return self.live.senders[connection % len(self.live.senders)]
+def _step(run: LiveRun, rng: Random) -> None:
+    kinds = ["connect", "send", "send", "begin", "finish", "refuse", "sink goes", "sink returns"]
+    kind = rng.choice([*kinds, *["kill"] * run.recovers])
+    sink = rng.choice(list(run.peers))
+    if kind == "kill":
+        run.kill_and_restart()
+    elif kind == "sink goes":
+        run.sink_goes(sink)
+    elif kind == "sink returns":
+        run.sink_returns(sink)
+    elif not run.senders or (kind == "connect" and len(run.senders) < _MOST_CONNECTIONS):
+        run.connect(rng.choice(run.sources))
+    else:
+        _step_of_a_sender(run, rng, kind)
 
-    @precondition(lambda self: self.run and len(self.live.senders) < _MOST_CONNECTIONS)
-    @rule(pipeline=st.integers(0, 1))
-    def connect(self, pipeline: int) -> None:
-        """Open a connection."""
-        self.live.connect(self.live.sources[pipeline % len(self.live.sources)])
 
-    @precondition(lambda self: self.run and self.live.senders)
-    @rule(
-        connection=_connection,
-        payloads=st.lists(_payload, min_size=1, max_size=3),
-        pieces=st.lists(st.integers(1, 7), max_size=2),
-    )
-    def send(self, connection: int, payloads: list[bytes], pieces: list[int]) -> None:
-        """Send frames, behind the rest of one that was begun."""
-        sender = self._sender(connection)
-        if sender.kept_back:
-            self.live.complete(sender)
-        self.live.send(sender, payloads, pieces)
-
-    @precondition(lambda self: self.run and self.live.senders)
-    @rule(connection=_connection, payload=_payload, kept_back=st.integers(0, 9))
-    def begin(self, connection: int, payload: bytes, kept_back: int) -> None:
-        """Send the beginning of a frame."""
-        sender = self._sender(connection)
-        if not sender.kept_back:
-            self.live.begin(sender, payload, kept_back)
-
-    @precondition(lambda self: self.run and self.live.senders)
-    @rule(connection=_connection)
-    def finish(self, connection: int) -> None:
-        """Half-close a connection."""
-        self.live.finish(self._sender(connection))
-
-    @precondition(lambda self: self.run and self.live.senders)
-    @rule(connection=_connection)
-    def refuse(self, connection: int) -> None:
-        """Send a header that claims too much, unless it is too short or a frame has been begun."""
-        sender = self._sender(connection)
+def _step_of_a_sender(run: LiveRun, rng: Random, kind: str) -> None:
+    sender = rng.choice(run.senders)
+    if kind == "finish":
+        run.finish(sender)
+    elif sender.kept_back:
+        run.complete(sender)
+    elif kind == "begin":
+        run.begin(sender, rng.choice(_PAYLOADS), rng.randrange(10))
+    elif kind == "refuse":
         try:
-            claim = self.live.claim(sender.source)
-        except OverflowError:
+            claim = run.claim(sender.source)
+        except OverflowError:  # its headers are too short
             return
-        if not sender.kept_back:
-            self.live.refuse(sender, claim)
-
-    @precondition(lambda self: self.run)
-    @rule(number=st.integers(0, 1), back=st.booleans())
-    def sink(self, number: int, back: bool) -> None:
-        """Let a sink go away or come back."""
-        sink = list(self.live.peers)[number]
-        if back:
-            self.live.sink_returns(sink)
-        else:
-            self.live.sink_goes(sink)
-
-    @precondition(lambda self: self.run and self.live.recovers)
-    @rule()
-    def kill_and_restart(self) -> None:
-        """Kill the server and start it again."""
-        self.live.kill_and_restart()
-
-    def teardown(self) -> None:
-        """Stop, and compare all that came out."""
-        if self.run is not None:
-            with self.run:
-                self.run.finished()
+        run.refuse(sender, claim)
+    else:
+        payloads = rng.choices(_PAYLOADS, k=rng.randint(1, 3))
+        run.send(sender, payloads, [rng.randint(1, 7) for _ in range(rng.randrange(3))])

@@ -11,13 +11,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from wallaroo.engine import Case, Engine, Handle, Isolation, ServeOptions, Summary
 from wallaroo.topology import SinkId
 from wallaroo.trace import Trace
+from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.live.applications import LiveApplication
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
 
@@ -54,49 +55,46 @@ class BrokenRuleError(Exception):
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is the same for several runs.
+class Scenario:
+    """What is done in a live run.
 
     Args:
-        engine: the engine that serves.
-        reference: the engine that says what must come out.
-        isolation: the mode.
-        patience: seconds that any one thing may take.
+        application: what is served.
+        script: the steps.
+        rules: what it is about.
+        recovers: it is served with a checkpoint, so that it can be killed and started again.
+        letters: it is served with a file of dead letters, which is not empty.
+        options: others of `ServeOptions`.
     """
 
-    engine: Engine
-    reference: Engine
-    isolation: Isolation
-    patience: float
+    application: LiveApplication
+    script: Callable[[LiveRun], None]
+    rules: tuple[str, ...]
+    recovers: bool = False
+    letters: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class LiveRun:
     """An application, served; a context manager.
 
     Args:
-        setting: who serves, and how.
-        application: what is served.
-        recovers: serve with a checkpoint, so that it can be killed and started again.
-        letters: serve with a file of dead letters, which is not empty.
-        options: other options of `ServeOptions`.
+        scenario: what is served, and how.
+        engine: the engine that serves.
+        isolation: the mode.
+        patience: seconds that any one thing may take.
     """
 
     def __init__(
-        self,
-        setting: Setting,
-        application: LiveApplication,
-        *,
-        recovers: bool = False,
-        letters: bool = False,
-        **options: Any,
+        self, scenario: Scenario, engine: Engine, isolation: Isolation, patience: float
     ) -> None:
-        self.setting = setting
-        self.patience = setting.patience
-        self.recovers = recovers
+        self.engine = engine
+        self.patience = patience
+        self.recovers = scenario.recovers
         self.log: list[tuple[str, bytes]] = []
         self.senders: list[Sender] = []  # those that are connected
-        self._live = application
-        self._story = [f"serve, {setting.isolation}" + ", with a checkpoint" * recovers]
+        self._live = application = scenario.application
+        self._story = [f"serve, {isolation}" + ", with a checkpoint" * self.recovers]
         self._connections = 0  # made so far
         self._dropped: Counter[str] = Counter()  # unfinished frames, by source
         self._refused: Counter[str] = Counter()  # headers that claimed too much, by source
@@ -105,19 +103,19 @@ class LiveRun:
         self._directory = tempfile.TemporaryDirectory(
             prefix="wallaroo-conformance-", ignore_cleanup_errors=True
         )
+        options = {"isolation": isolation, "stop_timeout": patience, **scenario.options}
         self.letters = Path(self._directory.name) / "dead"
-        if letters:
+        if scenario.letters:
             self.letters.write_text(json.dumps(EARLIER_LETTER) + "\n", encoding="utf-8")
             options["dead_letters"] = self.letters
         self.checkpoint = Path(self._directory.name) / "checkpoint"
-        if recovers:
+        if self.recovers:
             options["options"] = _own_options(self.checkpoint)
-        options = {"isolation": setting.isolation, "stop_timeout": self.patience, **options}
         self._options = ServeOptions(**options)
         self.peers = {sink: SinkPeer() for sink in application.sinks}
         self._application = application.build({s: p.address for s, p in self.peers.items()})
         self.sources = list(self._application.sources)
-        self.handle: Handle = setting.engine.serve(self._application, self._options)
+        self.handle: Handle = engine.serve(self._application, self._options)
 
     def __enter__(self) -> Self:
         return self
@@ -127,9 +125,8 @@ class LiveRun:
             peer.read_on()
         for sender in self.senders:
             sender.close()
-        if (
-            not self._killed and self.handle.wait(0) is None
-        ):  # a check failed: let the server close what it has open
+        # If a check failed, let the server close what it has open.
+        if not self._killed and self.handle.wait(0) is None:
             self.handle.stop()
             self.handle.wait(_CLOSING)
         self.handle.kill()
@@ -337,7 +334,7 @@ class LiveRun:
             self._application = application.build({s: p.address for s, p in self.peers.items()})
         self.note(f"serve from {checkpoint.name}")
         options = replace(self._options, options={**_own_options(checkpoint), **own})
-        self.handle = self.setting.engine.serve(self._application, options)
+        self.handle = self.engine.serve(self._application, options)
 
     # -- what comes out --------------------------------------------------------------------------
 
@@ -345,7 +342,7 @@ class LiveRun:
         """Return the trace of the first `frames` frames sent (`None`: of all)."""
         log = self.log[:frames]
         if self._reference_trace is None or self._reference_trace[0] != log:  # it may be long
-            trace = self.setting.reference.run(Case(self._application, log))
+            trace = reference_oracle().reference.run(Case(self._application, log))
             self._reference_trace = log, trace
         return self._reference_trace[1]
 

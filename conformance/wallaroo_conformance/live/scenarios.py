@@ -12,42 +12,18 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
-from wallaroo.engine import Capabilities
 from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo.trace import NOT_COMPARED
 from wallaroo_conformance.live import applications as apps
-from wallaroo_conformance.live.applications import FRAMES, LiveApplication
+from wallaroo_conformance.live.applications import FRAMES
 from wallaroo_conformance.live.checkpoints import mixes, old_states
 from wallaroo_conformance.live.peers import RECEIVE_BUFFER, SinkPeer, wait_until
-from wallaroo_conformance.live.run import EARLIER_LETTER, LiveRun
+from wallaroo_conformance.live.run import EARLIER_LETTER, LiveRun, Scenario
 
 _BYTES = ("frame-1", "frame-2", "frame-3", "frame-4", "frame-5")
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A live run.
-
-    Args:
-        application: what is served.
-        script: the steps.
-        rules: what it is about.
-        recovers: the run is served with a checkpoint, for engines that recover only.
-        letters: it is served with a file of dead letters.
-        options: others of `ServeOptions`.
-        left_out: says why engines with some capabilities need not run it; empty: they do.
-    """
-
-    application: LiveApplication
-    script: Callable[[LiveRun], None]
-    rules: tuple[str, ...]
-    recovers: bool = False
-    letters: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
-    left_out: Callable[[Capabilities], str] = lambda _: ""
 
 
 # -- each rule once ----------------------------------------------------------------------------
@@ -181,7 +157,7 @@ _CALM = 150  # frames before one of which much comes, after which an engine may 
 
 
 def _special_sinks(run: LiveRun) -> None:
-    always_logs = run.setting.engine.capabilities().always_logs
+    always_logs = run.engine.capabilities().always_logs
     most = _LOGGED if always_logs else _TOO_MANY
     run.send("together", [b"a", b"", b"b"], rules=("sink-2",))
     run.on_connections_of_their_own("together")
@@ -459,16 +435,11 @@ def _kills_with_open_windows(run: LiveRun) -> None:
 TOUR = Scenario(apps.PLAIN[0], _tour, (*_BYTES, "order-2", "sink-3", "stop-1"))
 """Touches rules once; it runs in each mode that an engine has."""
 
-IN_FIRST_MODE: tuple[Scenario, ...] = (
-    Scenario(*(apps.PLAIN[0], _tour, (*TOUR.rules, "recover-1", "recover-2")), recovers=True),
-    Scenario(
-        *(apps.PLAIN[0], _death, ("frame-4",)),
-        left_out=lambda it: "a tour has a kill" if it.recovery and it.always_logs else "",
-    ),
-)
-"""What is on disk does not depend on the mode, so kills are tried in one mode."""
+DEATH = Scenario(apps.PLAIN[0], _death, ("frame-4",))
 
-IN_LAST_MODE: tuple[Scenario, ...] = (
+RECOVERING_TOUR = replace(TOUR, rules=(*TOUR.rules, "recover-1", "recover-2"), recovers=True)
+
+SPECIAL: tuple[Scenario, ...] = (
     Scenario(apps.INPUT, _special_input, (*_BYTES, "order-2", "stop-1")),
     Scenario(apps.SINKS, _special_sinks, ("sink-2", "sink-3", "order-2", "stop-1")),
     Scenario(
@@ -483,7 +454,7 @@ IN_LAST_MODE: tuple[Scenario, ...] = (
     Scenario(apps.CHECKED, _ends_by_itself("dead-3", apps.QUIT, 0), ("dead-3",)),
     Scenario(apps.TIME, _time_passes, ("time-1", "time-5")),
     Scenario(apps.TIME, _time_passes, ("time-1", "time-5", "recover-1"), recovers=True),
-    Scenario(*(apps.RECOVERY, _kills_with_open_windows, ("recover-1", "recover-2")), recovers=True),
+    Scenario(apps.RECOVERY, _kills_with_open_windows, ("recover-1", "recover-2"), recovers=True),
     Scenario(apps.PLAIN[0], mixes, ("recover-3",), recovers=True),
     Scenario(apps.OLDER, old_states, ("recover-4",), recovers=True),
 )

@@ -1,30 +1,43 @@
-"""Checks of one application: in fresh processes, with another clock, on other engines."""
+"""A look at one application: in fresh processes, with another clock, on other engines.
+
+Whatever is looked for is a function that says what each of several inputs shows. So one reduction
+finds the smallest input for everything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from wallaroo.engine import load_engine
+from wallaroo.engine import Case, Engine, TaskFault, load_engine
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.keys import key_from_json, show_key
 from wallaroo.loading import load_application
-from wallaroo.trace import InputLog
-from wallaroo_conformance.portability.engines import compared
+from wallaroo.topology import Application
+from wallaroo.trace import InputLog, Trace
+from wallaroo_conformance.judge.differences import Crash
+from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.portability.processes import LATER, Answer, Subject
-from wallaroo_conformance.portability.reducing import MOST_CANDIDATES, Smaller, reduced
-from wallaroo_conformance.portability.results import AppFinding, Letters, Look, letters_of
+from wallaroo_conformance.portability.results import AppFinding, Letters, Look, Smaller, reduced
+from wallaroo_conformance.report.showing import trace_lines
+from wallaroo_conformance.search.running import crash
 
 _MOST_REMEMBERING = 12  # inputs of a reduction's step, where each takes a process of its own
+_MOST_ON_ENGINES = 16  # of those on another engine
 _MOST_MESSAGES = 2_000  # of one input; the rest is not looked at
-
-_HASH_SEEDS = (1, 2)  # two words in a set stand in the same order with every second seed
+_WHOLE = 2  # inputs that are run in every way on an engine; each later one is run in one
+_WITH_DEATHS = 1  # inputs on which workers die
 
 _CIRCUMSTANCES: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...] = (
     ("random", "two equal runs differ: it depends on chance", ({"chance": 1}, {"parent": 1})),
     ("clock", "with another time on the clock it gives something else", ({"clock": LATER},)),
     (
+        # Two words in a set stand in the same order with every second seed.
         *("hash order", "with another PYTHONHASHSEED it gives something else"),
-        tuple([{"hash_seed": seed} for seed in _HASH_SEEDS]),
+        ({"hash_seed": 1}, {"hash_seed": 2}),
     ),
 )
 """What results may depend on. What depends on addresses comes first: it seems to depend on all that
@@ -57,65 +70,52 @@ def look(
     first = subject.answers(logs)
     result = Look(inputs=len(logs), messages=sum(map(len, logs)))
     result.called = {str(call[0]) for answer in first for call in answer["calls"]}
-    result.findings = _own_findings(subject, logs, first, smaller)
-    for log, answer in zip(logs, first, strict=True):
-        for letters in letters_of(log, answer):
-            result.add_letters(letters)
-    result.letters = {
-        kind: _reduced_letters(subject, letters, smaller)
-        for kind, letters in sorted(result.letters.items())
-    }
+
+    def findings(some: Sequence[InputLog]) -> list[list[AppFinding]]:
+        return [[*_findings(*each)] for each in zip(some, answers(some), strict=True)]
+
+    def letters(some: Sequence[InputLog]) -> list[list[Letters]]:
+        return [[*_letters(*each)] for each in zip(some, answers(some), strict=True)]
+
+    def answers(some: Sequence[InputLog]) -> Sequence[Answer]:
+        return first if some is logs else subject.answers(some)
+
+    result.findings = reduced(chain.from_iterable(findings(logs)), findings, smaller)
+    met = [*chain.from_iterable(letters(logs))]
+    numbers = Counter(each.subject for each in met)
+    result.letters = [
+        replace(each, number=numbers[each.subject]) for each in reduced(met, letters, smaller)
+    ]
+    result.letters.sort(key=lambda each: each.subject)
     result.findings += _depends(subject, logs, first, smaller, tell)
     application = load_application(subject.app, subject.args, placeholders=True)
     for name in engines:
         tell(f"on {name}")
         clean = not result.findings
-        result.findings += compared(application, load_engine(name), logs, smaller, clean=clean)
+        result.findings += _compared(application, load_engine(name), logs, smaller, clean=clean)
     return result
 
 
-def _own_findings(
-    subject: Subject, logs: Sequence[InputLog], first: Sequence[Answer], smaller: Smaller
-) -> list[AppFinding]:
-    """Return the findings of isolated mode, each kind once for each step, with reduced inputs."""
-    findings: dict[tuple[str, str], AppFinding] = {}
-    for log, answer in zip(logs, first, strict=True):
-        for finding in answer["findings"]:
-            which = (finding["kind"], finding["step"])
-            # A finding needs no message after the one that shows it.
-            needed = log[: finding["lineage"][0] + 1]
-            if which not in findings or len(needed) < len(findings[which].log):
-                findings[which] = AppFinding(*which, _key(finding["key"]), finding["text"], needed)
-
-    def least(which: tuple[str, str], log: InputLog) -> InputLog:
-        def failing(some: Sequence[InputLog]) -> list[bool]:
-            return [
-                which in [(finding["kind"], finding["step"]) for finding in answer["findings"]]
-                for answer in subject.answers(some)
-            ]
-
-        return reduced(log, failing, smaller)
-
-    return [
-        AppFinding(*which, finding.key, finding.text, least(which, finding.log))
-        for which, finding in findings.items()
-    ]
+def _findings(log: InputLog, answer: Answer) -> Iterator[AppFinding]:
+    """Yield the findings of isolated mode, each with as much of the input as it needs."""
+    for finding in answer["findings"]:
+        needed = log[: finding["lineage"][0] + 1]
+        key = _key(finding["key"])
+        yield AppFinding(finding["kind"], finding["step"], key, finding["text"], needed)
 
 
-def _reduced_letters(subject: Subject, letters: Letters, smaller: Smaller) -> Letters:
-    """Return dead letters of a kind with a reduced input, and the error of that input."""
+def _letters(log: InputLog, answer: Answer) -> Iterator[Letters]:
+    """Yield each dead letter, with as much of the input as it needs."""
+    for letter, error in zip(answer["trace"]["dead_letters"], answer["errors"], strict=True):
+        where = "decoder" if letter["sink"] is None else f"encoder {letter['sink']}"
+        yield Letters(
+            *(letter["pipeline"], letter["step"] or where),
+            *(letter["reason"], letter["error_type"] or ""),
+            *(error, log[: letter["lineage"][0] + 1]),
+        )
 
-    def same(log: InputLog, answer: Answer) -> list[Letters]:
-        return [one for one in letters_of(log, answer) if one.kind == letters.kind]
 
-    def failing(some: Sequence[InputLog]) -> list[bool]:
-        answers = zip(some, subject.answers(some), strict=True)
-        return [bool(same(log, answer)) for log, answer in answers]
-
-    log = reduced(letters.log, failing, smaller)
-    [answer] = subject.answers([log])
-    errors = [one.error for one in same(log, answer)]
-    return Letters(letters.kind, letters.number, [*errors, letters.error][0], log)
+# -- what results depend on --------------------------------------------------------------------
 
 
 def _depends(
@@ -131,57 +131,26 @@ def _depends(
     for kind, text, ways in _CIRCUMSTANCES:
         tell(kind)
         blamed = set(by_address)
-        for differs in ways:
+        for way in ways:
 
-            def culprits(some: Sequence[InputLog], differs: Any = differs) -> list[dict[str, str]]:
-                answers = zip(subject.answers(some), subject.answers(some, **differs), strict=True)
-                return [_culprits(one, other) for one, other in answers]
+            def shows(
+                some: Sequence[InputLog], kind: str = kind, text: str = text, way: Any = way
+            ) -> list[list[AppFinding]]:
+                answers = first if some is logs else subject.answers(some)
+                others = subject.answers(some, **way)
+                return [
+                    _differing(kind, text, *each)
+                    for each in zip(some, answers, others, strict=True)
+                ]
 
-            others = subject.answers(logs, **differs)
-            of_each = [_culprits(one, other) for one, other in zip(first, others, strict=True)]
-            if "parent" in differs:
-                by_address = {name for found in of_each for name in found}
-            findings += _blamed(kind, text, logs, of_each, culprits, smaller, blamed)
+            shown = list(chain.from_iterable(shows(logs)))
+            names = {each.step for each in shown}
+            if "parent" in way:
+                by_address = names
+            findings += reduced([each for each in shown if each.step not in blamed], shows, smaller)
+            blamed |= names
     tell("process-wide state")
     return findings + _remembered(subject, logs, first, smaller, by_address)
-
-
-def _blamed(
-    kind: str,
-    text: str,
-    logs: Sequence[InputLog],
-    of_each: Sequence[dict[str, str]],
-    culprits: Callable[[Sequence[InputLog]], list[dict[str, str]]],
-    smaller: Smaller,
-    blamed: set[str],
-    most: int = MOST_CANDIDATES,
-) -> list[AppFinding]:
-    """Return a finding for each component that is to blame, with a reduced input.
-
-    Args:
-        kind: the findings'.
-        text: what was seen.
-        logs: inputs.
-        of_each: the components to blame for a difference on each input.
-        culprits: says that of other inputs.
-        smaller: what may be tried in the place of a payload.
-        blamed: components that are not looked at; those found are added.
-        most: candidates in a step of a reduction.
-    """
-    findings: list[AppFinding] = []
-    for log, found in zip(logs, of_each, strict=True):
-        for name in found:
-            if name in blamed:
-                continue
-            blamed.add(name)
-
-            def failing(some: Sequence[InputLog], name: str = name) -> list[bool]:
-                return [name in found for found in culprits(some)]
-
-            least = reduced(log, failing, smaller, most=most)
-            [key] = [found.get(name, "") for found in culprits([least])]
-            findings.append(AppFinding(kind, name, key, text, least))
-    return findings
 
 
 def _remembered(
@@ -192,43 +161,126 @@ def _remembered(
     by_address: set[str],
 ) -> list[AppFinding]:
     """Return whether one run changes the next one in the same process."""
+    text = "a second run in the same process gives something else: something outlives it"
 
-    def culprits(some: Sequence[InputLog]) -> list[dict[str, str]]:
+    def shows(some: Sequence[InputLog]) -> list[list[AppFinding]]:
         # Each in a process of its own: what one leaves behind would change the others.
-        return [_culprits(*subject.answers([log, log])) for log in some]
+        return [
+            _differing("process-wide state", text, log, *subject.answers([log, log]))
+            for log in some
+        ]
 
     # In another order, each run has other runs before it.
     backwards = subject.answers(logs[::-1])[::-1]
     others = [one["trace"] != other["trace"] for one, other in zip(first, backwards, strict=True)]
     suspects = [log for log, other in zip(logs[1:], others[1:], strict=True) if other]
-    tried = [logs[0], *suspects[:2]]
-    text = "a second run in the same process gives something else: something outlives it"
-    return _blamed(
-        *("process-wide state", text, tried, culprits(tried), culprits, smaller),
-        *(set(by_address), _MOST_REMEMBERING),
-    )
+    shown = chain.from_iterable(shows([logs[0], *suspects[:2]]))
+    wanted = [each for each in shown if each.step not in by_address]
+    return reduced(wanted, shows, smaller, _MOST_REMEMBERING)
 
 
-_ELSEWHERE = "(a generator's items, or a builder)"
-"""To blame for a difference that no call shows."""
+def _differing(
+    kind: str, text: str, log: InputLog, answer: Answer, other: Answer
+) -> list[AppFinding]:
+    """Return a finding for each component to blame for a difference, with its first such call.
 
-
-def _culprits(one: Answer, other: Answer) -> dict[str, str]:
-    """Return the components to blame for a difference, each with the key of its first such call.
-
-    They gave something else for the same arguments. What comes of it is not their followers' fault.
+    It gave something else for the same arguments. What comes of it is not its followers' fault.
     """
-    if one["trace"] == other["trace"]:
-        return {}
+    if answer["trace"] == other["trace"]:
+        return []
     outcomes: dict[tuple[str, str], list[str]] = {}
     for name, _, given, outcome in reversed(other["calls"]):
         outcomes.setdefault((name, given), []).append(outcome)
-    culprits: dict[str, str] = {}
-    for name, key, given, outcome in one["calls"]:
+    keys: dict[str, str] = {}
+    for name, key, given, outcome in answer["calls"]:
         if (others := outcomes.get((name, given))) and others.pop() != outcome:
-            culprits.setdefault(name, _key(key))
-    return culprits or {_ELSEWHERE: ""}
+            keys.setdefault(name, _key(key))
+    keys = keys or {"(a generator's items, or a builder)": ""}  # no call shows the difference
+    return [AppFinding(kind, name, key, text, log) for name, key in keys.items()]
 
 
 def _key(form: Any) -> str:
     return "" if form is None else show_key(key_from_json(form))
+
+
+# -- other engines: in batches, on partitions, with workers that die ---------------------------
+
+
+def _compared(
+    application: Application,
+    engine: Engine,
+    logs: Sequence[InputLog],
+    smaller: Smaller,
+    *,
+    clean: bool,
+) -> list[AppFinding]:
+    """Return where an engine differs from the reference.
+
+    Args:
+        application: the application.
+        engine: the engine.
+        logs: the inputs.
+        smaller: what may be tried in the place of a payload.
+        clean: the application has no findings; trusting mode is not promised to others.
+    """
+    if "isolated" not in engine.capabilities().isolation and not clean:
+        return []
+    try:
+        engine.check(application)
+    except UnsupportedTopology as refusal:
+        return [AppFinding("unsupported", refusal.step, "", f"{engine.name}: {refusal}", [])]
+    cases = _cases(application, engine, logs)
+    for case, actual in zip(cases, _answers(engine, cases), strict=True):
+        if shown := _shown(engine, case, actual):
+
+            def shows(some: Sequence[InputLog], failing: Case = case) -> list[list[AppFinding]]:
+                tried = [replace(failing, input_log=log) for log in some]
+                answers = zip(tried, _answers(engine, tried), strict=True)
+                return [_shown(engine, each, answer) for each, answer in answers]
+
+            return reduced(shown, shows, smaller, _MOST_ON_ENGINES)
+    return []
+
+
+def _cases(application: Application, engine: Engine, logs: Sequence[InputLog]) -> list[Case]:
+    capabilities = engine.capabilities()
+    isolation = "isolated" if "isolated" in capabilities.isolation else "trusting"
+    cases: list[Case] = []
+    for number, log in enumerate(filter(None, logs)):
+        whole = Case(application, log, isolation=isolation)  # type: ignore[arg-type]
+        divided = replace(whole, batches=[1, 2], partitions=3)
+        halves = replace(whole, batches=[len(log) // 2], partitions=2) if len(log) > 1 else divided
+        ways = [whole, *([divided, halves] if capabilities.batches else [])]
+        cases += ways if number < _WHOLE else [ways[number % len(ways)]]
+        if "task" in capabilities.faults and number < _WITH_DEATHS:
+            stages = range(min(2, len(application.partitions) + 1))
+            cases += [replace(whole, faults=[TaskFault(0, stage)]) for stage in stages]
+    return cases
+
+
+def _answers(engine: Engine, cases: Sequence[Case]) -> Sequence[Trace | Crash]:
+    try:
+        answers = engine.run_many(cases)
+        return [crash(it) if isinstance(it, Exception) else it for it in answers]
+    except Exception as error:  # noqa: BLE001 - it is the engine's answer
+        return [crash(error)] * len(cases)
+
+
+def _shown(engine: Engine, case: Case, actual: Trace | Crash) -> list[AppFinding]:
+    """Return how an engine's answer differs from the reference's, if it does."""
+    expected = reference_oracle().reference.run(
+        Case(case.application, case.input_log, partitions=case.partitions)
+    )
+    if actual.comparable() == expected.comparable():
+        return []
+    wanted, came = trace_lines(expected), trace_lines(actual)
+    pairs = [(one, other) for one, other in zip(wanted, came, strict=False) if one != other]
+    one, other = pairs[0] if pairs else (wanted[-1], came[-1])
+    ways = [
+        *([f"batches {list(case.batches)}"] if case.batches is not None else []),
+        *([f"{case.partitions} partitions"] if case.partitions is not None else []),
+        *(["a worker that dies"] if case.faults else []),
+    ]
+    how = f" with {', '.join(ways)}" if ways else ""
+    text = f"{engine.name} differs from the reference{how}: {other}; it should be {one}"
+    return [AppFinding("engines differ", engine.name, "", text, list(case.input_log))]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -25,9 +25,6 @@ PAYLOADS = "wallaroo_payloads"
 _MOST_MESSAGES = 16  # of an input that is drawn
 _MOST_DIFFERENT = 6  # payloads in most of them, so that keys come again
 _MOST_SMALLER = 24  # payloads that are tried in the place of one
-
-
-_Change: TypeAlias = Callable[[DrawFn, bytes, Sequence[bytes]], bytes]
 
 _SEPARATORS = re.compile(rb"([\s,;|&=:\"'\[\]{}()/]+)")
 _OTHER_NUMBERS = (b"0", b"-1", b"1.5", b"18446744073709551616", b"")
@@ -46,75 +43,68 @@ class InputError(WallarooError):
     """There is no input to run an application on."""
 
 
-class Inputs(Protocol):
-    """Where the inputs come from."""
-
-    def logs(self, count: int, random_seed: int) -> list[InputLog]:
-        """Return inputs, at most `count` of those that are drawn; equal seeds give equal ones."""
-        ...
-
-    def smaller(self, payload: bytes) -> list[bytes]:
-        """Return payloads that a reduction may put in the place of this one, the smallest first."""
-        ...
-
-
 @dataclass(frozen=True)
-class GivenInput:
-    """One input, and a few that are made of it without looking into its payloads."""
+class Inputs:
+    """Where the inputs come from.
 
-    log: InputLog
+    Args:
+        logs: returns inputs, of those that are drawn at most so many; equal seeds give equal ones.
+        smaller: returns payloads that a reduction may put in the place of one, the smallest first.
+        drawn: whether another seed gives other inputs.
+    """
 
-    def logs(self, count: int, random_seed: int) -> list[InputLog]:
-        """Return the input, and others like it."""
-        return [self.log, *mutated(self.log)]
-
-    def smaller(self, payload: bytes) -> list[bytes]:
-        """Return none: payloads stay as they are."""
-        return []
-
-
-@dataclass(frozen=True)
-class SampledInputs:
-    """Inputs grown from samples: some in a row, in which payloads may be changed."""
-
-    samples: InputLog
-
-    def logs(self, count: int, random_seed: int) -> list[InputLog]:
-        """Return the samples' beginning and end as they stand, then grown inputs."""
-        by_source: dict[str, list[bytes]] = {}
-        for source, payload in self.samples:
-            by_source.setdefault(source, []).append(payload)
-        payloads = {source: _grown(tuple(given)) for source, given in by_source.items()}
-        drawn = st.one_of(_in_a_row(self.samples, payloads), _drawn(payloads))
-        ends = [self.samples[:_MOST_MESSAGES], self.samples[-_MOST_MESSAGES:]]
-        return [*ends, *_collected(drawn, max(1, count - len(ends)), random_seed)]
-
-    def smaller(self, payload: bytes) -> list[bytes]:
-        """Return payloads with a part left out."""
-        return _parts(payload)
+    logs: Callable[[int, int], list[InputLog]]
+    smaller: Callable[[bytes], list[bytes]]
+    drawn: bool = True
 
 
-class DrawnInputs:
-    """Inputs whose payloads come from strategies, one for each source."""
-
-    def __init__(self, payloads: Mapping[str, SearchStrategy[bytes]]) -> None:
-        self._payloads = payloads
-        self._met: set[bytes] = set()
-
-    def logs(self, count: int, random_seed: int) -> list[InputLog]:
-        """Return inputs that were drawn."""
-        logs = _collected(_drawn(self._payloads), count, random_seed)
-        self._met.update(payload for log in logs for _, payload in log)
-        return logs
-
-    def smaller(self, payload: bytes) -> list[bytes]:
-        """Return smaller payloads that the strategies gave: only they know which are valid."""
-        size = (len(payload), payload)
-        smaller = sorted((len(met), met) for met in self._met if (len(met), met) < size)
-        return [met for _, met in smaller[:_MOST_SMALLER]]
+def given_input(log: InputLog) -> Inputs:
+    """Return one input, and a few that are made of it without looking into its payloads."""
+    small = list(log[:24])
+    like_it = [
+        small[::2],
+        [entry for entry in small for _ in range(2)],
+        [(source, payload[: len(payload) // 2]) for source, payload in small],
+        [(source, b"") for source, _ in small[:2]] + small,
+        [(source, payload[::-1]) for source, payload in small],
+        [(source, bytes([byte ^ 128 for byte in payload[:3]])) for source, payload in small],
+        small[::-1],
+    ]
+    return Inputs(lambda _count, _seed: [log, *like_it], lambda _: [], drawn=False)
 
 
-def drawn_inputs(module: Any, sources: Sequence[str]) -> DrawnInputs | None:
+def grown_inputs(samples: InputLog) -> Inputs:
+    """Return samples' beginning and end as they stand, and others in which payloads are changed."""
+    by_source: dict[str, list[bytes]] = {}
+    for source, payload in samples:
+        by_source.setdefault(source, []).append(payload)
+    payloads = {source: _grown(tuple(some)) for source, some in by_source.items()}
+    either = st.one_of(_in_a_row(samples, payloads), _drawn(payloads))
+    ends = [samples[:_MOST_MESSAGES], samples[-_MOST_MESSAGES:]]
+    return Inputs(
+        lambda count, seed: [*ends, *_collected(either, max(1, count - len(ends)), seed)], _parts
+    )
+
+
+def drawn_inputs(payloads: Mapping[str, SearchStrategy[bytes]]) -> Inputs:
+    """Return inputs whose payloads come from strategies, one for each source."""
+    met: set[bytes] = set()
+
+    def logs(count: int, random_seed: int) -> list[InputLog]:
+        collected = _collected(_drawn(payloads), count, random_seed)
+        met.update(payload for log in collected for _, payload in log)
+        return collected
+
+    def smaller(payload: bytes) -> list[bytes]:
+        # Only the strategies know which payloads are valid.
+        size = len(payload), payload
+        sizes = sorted((len(one), one) for one in met if (len(one), one) < size)
+        return [one for _, one in sizes[:_MOST_SMALLER]]
+
+    return Inputs(logs, smaller)
+
+
+def described_inputs(module: Any, sources: Sequence[str]) -> Inputs | None:
     """Return the inputs that an application's module describes; `None` if it describes none.
 
     Args:
@@ -139,21 +129,7 @@ def drawn_inputs(module: Any, sources: Sequence[str]) -> DrawnInputs | None:
         raise InputError(
             f"{PAYLOADS}() returned one for {', '.join(described)}; expected {expected}"
         )
-    return DrawnInputs(described)
-
-
-def mutated(log: InputLog) -> list[InputLog]:
-    """Return inputs like `log`: shorter, empty, altered, with some messages twice."""
-    small = list(log[:24])
-    return [
-        small[::2],
-        [entry for entry in small for _ in range(2)],
-        [(source, payload[: len(payload) // 2]) for source, payload in small],
-        [(source, b"") for source, _ in small[:2]] + small,
-        [(source, payload[::-1]) for source, payload in small],
-        [(source, bytes([byte ^ 128 for byte in payload[:3]])) for source, payload in small],
-        small[::-1],
-    ]
+    return drawn_inputs(described)
 
 
 @st.composite
@@ -211,13 +187,16 @@ def _grown(draw: DrawFn, samples: Sequence[bytes]) -> bytes:
     """Return a sample, or one with up to three changes; rare kinds of sample come often."""
     payload = draw(st.sampled_from(draw(st.sampled_from(_kinds(tuple(samples))))))
     for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2, 3)))):
-        payload = draw(st.sampled_from(_CHANGES))(draw, payload, samples)
+        change = _other_field if draw(st.integers(0, 6)) < 4 else _other_bytes
+        payload = change(draw, payload, samples)
     return payload
 
 
 def _parts(payload: bytes) -> list[bytes]:
-    """Return payloads with a part of `payload` left out, the shortest first."""
-    parts: dict[bytes, None] = {b"": None}
+    """Return payloads with a field or another part of `payload` left out, the shortest first."""
+    fields = _SEPARATORS.split(payload)
+    parts = {b"".join([*fields[:at], *fields[at + 1 :]]): None for at in range(len(fields))}
+    parts[b""] = None
     length = len(payload) // 2
     while length:
         for start in range(0, len(payload), length):
@@ -237,59 +216,28 @@ def _kinds(samples: tuple[bytes, ...]) -> list[list[bytes]]:
     return list(kinds.values())
 
 
-def _shorter(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
-    return payload[: draw(st.integers(0, len(payload)))]
-
-
-def _field_of_another(draw: DrawFn, payload: bytes, samples: Sequence[bytes]) -> bytes:
-    """Put in what another sample has at the same place."""
+def _other_field(draw: DrawFn, payload: bytes, samples: Sequence[bytes]) -> bytes:
+    """Change a field: to another sample's, or something unexpected; left out, or twice."""
     fields, others = _SEPARATORS.split(payload), _SEPARATORS.split(draw(st.sampled_from(samples)))
     place = draw(st.integers(0, len(fields) - 1))
-    if place < len(others):
-        fields[place] = others[place]
+    match draw(st.integers(0, 4)):
+        case 0:
+            fields[place : place + 1] = others[place : place + 1] or fields[place : place + 1]
+        case 1:  # end as the other one does
+            fields[place:] = others[place:]
+        case 2:
+            place -= place % 2  # between fields stand the separators
+            unexpected = _OTHER_NUMBERS if fields[place].isdigit() else _UNEXPECTED
+            fields[place] = draw(st.sampled_from(unexpected))
+        case times:
+            fields[place : place + 1] = fields[place : place + 1] * (0 if times == 3 else 2)
     return b"".join(fields)
 
 
-def _two_halves(draw: DrawFn, payload: bytes, samples: Sequence[bytes]) -> bytes:
-    """Begin as one, end as another."""
-    fields, others = _SEPARATORS.split(payload), _SEPARATORS.split(draw(st.sampled_from(samples)))
-    place = draw(st.integers(0, min(len(fields), len(others)) - 1))
-    return b"".join([*fields[:place], *others[place:]])
-
-
-def _unexpected_field(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
-    fields = _SEPARATORS.split(payload)
-    place = 2 * draw(st.integers(0, len(fields) // 2))  # between them stand the separators
-    unexpected = _OTHER_NUMBERS if fields[place].isdigit() else _UNEXPECTED
-    fields[place] = draw(st.sampled_from(unexpected))
-    return b"".join(fields)
-
-
-def _field_twice_or_never(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
-    fields = _SEPARATORS.split(payload)
-    place = draw(st.integers(0, len(fields) - 1))
-    fields[place : place + 1] = fields[place : place + 1] * draw(st.sampled_from((0, 2)))
-    return b"".join(fields)
-
-
-def _number(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
-    """Put the least or the greatest number of some width over a place, as binary payloads have."""
-    number = draw(st.sampled_from(_NUMBERS))
-    place = draw(st.integers(0, max(0, len(payload) - len(number))))
-    return payload[:place] + number + payload[place + len(number) :]
-
-
-def _byte(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
-    place = draw(st.integers(0, max(0, len(payload) - 1)))
-    return payload[:place] + bytes([draw(st.integers(0, 255))]) + payload[place + 1 :]
-
-
-_CHANGES: tuple[_Change, ...] = (
-    _field_of_another,
-    _two_halves,
-    _unexpected_field,
-    _field_twice_or_never,
-    _shorter,
-    _number,
-    _byte,
-)
+def _other_bytes(draw: DrawFn, payload: bytes, _samples: Sequence[bytes]) -> bytes:
+    """Put a number or a byte over a place, as binary payloads have them, or end there."""
+    place = draw(st.integers(0, len(payload)))
+    if draw(st.booleans()):
+        return payload[:place]
+    put = draw(st.one_of(st.sampled_from(_NUMBERS), st.binary(min_size=1, max_size=1)))
+    return payload[:place] + put + payload[place + len(put) :]

@@ -7,10 +7,8 @@ from typing import Any
 from wallaroo.junit import JUnitCase, JUnitSuite, junit
 from wallaroo.text import escaped
 from wallaroo.topology import Application
-from wallaroo.trace import InputLog
-from wallaroo_conformance.portability.results import Look
-from wallaroo_conformance.report.html import page
-from wallaroo_conformance.report.markdown import folded
+from wallaroo_conformance.portability.results import AppFinding, Letters, Look
+from wallaroo_conformance.report.pages import rendered
 
 FORMAT = "wallaroo-app-findings/2"
 
@@ -19,7 +17,8 @@ _CALLED = ("decoder", "computation", "encoder")
 
 def application_text(look: Look, app: str, application: Application) -> str:
     """Return findings, kinds of dead letter, what was not reached, and a last line with counts."""
-    lines = [line for titled in (*_findings(look), *_letters(look)) for line in titled]
+    shown: list[AppFinding | Letters] = [*look.findings, *look.letters]
+    lines = [line for each in shown for line in _titled(each)]
     if missed := _missed(look, application):
         lines.append(f"not reached by any input: {missed}")
     return "\n".join([*lines, f"{escaped(app)}: {_counts(look)}"])
@@ -27,27 +26,11 @@ def application_text(look: Look, app: str, application: Application) -> str:
 
 def application_form(look: Look) -> dict[str, Any]:
     """Return what was found as JSON values; the footer repeats what must be there."""
+    letters = [_form(each) for each in look.letters]
     return {
         "format": FORMAT,
-        "findings": [
-            {
-                "kind": finding.kind,
-                "step": finding.step,
-                "key": finding.key,
-                "text": finding.text,
-                "input": _form(finding.log),
-            }
-            for finding in look.findings
-        ],
-        "dead letters": [
-            {
-                **vars(letters.kind),
-                "number": letters.number,
-                "error": letters.error,
-                "input": _form(letters.log),
-            }
-            for letters in look.letters.values()
-        ],
+        "findings": [_form(each) for each in look.findings],
+        "dead letters": [{**form, "error": form.pop("text")} for form in letters],
         "inputs": look.inputs,
         "messages": look.messages,
         "footer": {"findings": len(look.findings), "dead letters": len(look.letters)},
@@ -58,34 +41,23 @@ def application_junit(look: Look, app: str) -> str:
     """Return what was found as JUnit XML: a failed test for each finding, or one that passed."""
     cases = [
         JUnitCase(app, title, "failure", finding.text, text)
-        for finding, (title, text) in zip(look.findings, _findings(look), strict=True)
+        for finding in look.findings
+        for title, text in [_titled(finding)]
     ]
     cases = cases or [JUnitCase(app, "the same everywhere")]
     return junit([JUnitSuite(app, cases, _counts(look))])
 
 
-def application_html(look: Look, app: str, application: Application) -> str:
-    """Return what was found as a page that needs no other files."""
-    return page(
-        "application.html",
+def application_page(template: str, look: Look, app: str, application: Application) -> str:
+    """Return what was found as a page or as Markdown, each with its smallest input."""
+    return rendered(
+        template,
         app=app,
         counts=_counts(look),
-        findings=_findings(look),
-        letters=_letters(look),
+        findings=[_titled(each) for each in look.findings],
+        letters=[_titled(each) for each in look.letters],
         missed=_missed(look, application),
     )
-
-
-def application_markdown(look: Look, app: str, application: Application) -> str:
-    """Return what was found as Markdown, each with its smallest input folded away."""
-    lines = [f"## Is `{app}` the same everywhere?", "", _counts(look), ""]
-    for title, text in _findings(look):
-        lines += folded(f"✗ {title}", text)
-    for title, text in _letters(look):
-        lines += folded(title, text)
-    if missed := _missed(look, application):
-        lines.append(f"Not reached by any input: {missed}")
-    return "\n".join(lines) + "\n"
 
 
 def _missed(look: Look, application: Application) -> str:
@@ -95,34 +67,18 @@ def _missed(look: Look, application: Application) -> str:
     return escaped(", ".join([f"{use.component.name} ({use.where})" for use in missed]))
 
 
-def _findings(look: Look) -> list[tuple[str, str]]:
-    """Return a title and a text for each finding."""
-    return [
-        (
-            f"{finding.kind}: step {finding.step!r}"
-            + escaped(f", key {finding.key}" * bool(finding.key)),
-            _with_input(finding.text, finding.log),
-        )
-        for finding in look.findings
-    ]
+def _titled(shown: AppFinding | Letters) -> tuple[str, str]:
+    """Return a title, and what was seen with the smallest input."""
+    lines = [f"  {line}" for line in shown.text.split("\n")]
+    lines += ["  smallest input:"] * bool(shown.log)
+    lines += [f"    {source}  {payload!r}" for source, payload in shown.log]
+    return escaped(str(shown)), "\n".join(map(escaped, lines))
 
 
-def _letters(look: Look) -> list[tuple[str, str]]:
-    """Return a title and a text for each kind of dead letter."""
-    return [
-        (escaped(f"dead letters ({one.number}): {one.kind}"), _with_input(one.error, one.log))
-        for one in look.letters.values()
-    ]
-
-
-def _with_input(text: str, log: InputLog) -> str:
-    lines = [f"  {line}" for line in text.split("\n")] + ["  smallest input:"] * bool(log)
-    lines += [f"    {source}  {payload!r}" for source, payload in log]
-    return "\n".join(map(escaped, lines))
-
-
-def _form(log: InputLog) -> list[list[str]]:
-    return [[source, payload.decode("latin-1")] for source, payload in log]
+def _form(shown: AppFinding | Letters) -> dict[str, Any]:
+    form = dict(vars(shown))
+    form["input"] = [[source, payload.decode("latin-1")] for source, payload in form.pop("log")]
+    return form
 
 
 def _counts(look: Look) -> str:

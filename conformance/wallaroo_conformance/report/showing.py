@@ -5,11 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import Any
+from itertools import zip_longest
 
-from wallaroo.keys import show_key
-from wallaroo.readable import structure_text
-from wallaroo_conformance.cases.case import SOURCES
+from wallaroo.readable import (
+    dead_letter_line,
+    ended_line,
+    entity_line,
+    late_lines,
+    output_text,
+    window_line,
+)
+from wallaroo.trace import canonical_json
 from wallaroo_conformance.cases.readable import application_text, input_text, run_text
 from wallaroo_conformance.cases.vectors import operators_of
 from wallaroo_conformance.judge.coverage import CoverageResult
@@ -38,38 +44,28 @@ def trace_lines(result: Result | None, *, whole: bool = False) -> list[str]:
 
     Args:
         result: what an engine gave.
-        whole: show dead letters with all that is compared.
+        whole: show all that is compared, as JSON, and nothing shortened.
     """
     if result is None:
         return ["(nothing)"]
     if isinstance(result, Crash):
         return [f"no trace: {result.error}"]
-    lines: list[str] = []
-    for (pipeline, index), outputs in sorted(result.outputs.items(), key=_sink_order):
-        lines += [f"{pipeline}[{index}]  {output!r}" for output in outputs]
-    for letter in result.dead_letters:
-        where = letter.step or ("decoder" if letter.sink is None else f"encoder {letter.sink}")
-        error = f" {letter.error_type}" if letter.error_type else ""
-        key = "" if letter.key is None else f" key {show_key(letter.key)}"
-        lines.append(
-            f"dead letter {list(letter.lineage)} {letter.pipeline}, {where}: "
-            f"{letter.reason.value}{error}{key}"
-            + (f", source {letter.source}, payload {letter.payload!r}" if whole else "")
-        )
-    for entity in result.entities:
-        lines.append(
-            f"entity {entity.partition}[{show_key(entity.key)}] of partition {entity.number}: "
-            f"{structure_text(entity.state)}"
-        )
-    for window in result.windows:
-        lines.append(
-            f"open window {window.step}[{show_key(window.key)}] {window.start} to {window.end}: "
-            f"{structure_text(window.accumulator)}"
-        )
-    lines += [f"{step}: {number} late, {what}" for (step, what), number in result.late.items()]
-    if result.ended is not None:
-        ended = result.ended
-        lines.append(f"ended by {ended.kind} at {list(ended.lineage)}, {ended.pipeline}")
+    if whole:
+        return [
+            f"{part}: {canonical_json(each)}"
+            for part, values in result.comparable().items()
+            for each in (values if isinstance(values, list) else [values])
+        ]
+    lines = [
+        f"{pipeline}[{index}]  {output_text(output)}"
+        for (pipeline, index), outputs in sorted(result.outputs.items())
+        for output in outputs
+    ]
+    lines += [f"dead letter {dead_letter_line(letter)}" for letter in result.dead_letters]
+    lines += [f"entity {entity_line(entity)}" for entity in result.entities]
+    lines += [f"open window {window_line(window)}" for window in result.windows]
+    lines += [f"late at {line}" for line in late_lines(result.late)]
+    lines += [] if result.ended is None else [f"ended {ended_line(result.ended)}"]
     shortened = [line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…" for line in lines]
     return shortened or ["(nothing)"]
 
@@ -79,25 +75,20 @@ def traces_side_by_side(
 ) -> list[tuple[str, str, str]]:
     """Return rows as `side_by_side` does; at least one has a mark if anything differs."""
     rows = side_by_side(trace_lines(expected), trace_lines(actual))
+    if expected is None or actual is None or expected.comparable() == actual.comparable():
+        return rows
     if any(mark != " " for mark, _, _ in rows):
         return rows
     return side_by_side(trace_lines(expected, whole=True), trace_lines(actual, whole=True))
 
 
-def side_by_side(one: list[str], other: list[str]) -> list[tuple[str, str, str]]:
+def side_by_side(left: list[str], right: list[str]) -> list[tuple[str, str, str]]:
     """Return rows of (mark, left, right); the mark of rows that differ is ``≠``."""
     rows: list[tuple[str, str, str]] = []
-    for change in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        left, right = one[change[1] : change[2]], other[change[3] : change[4]]
+    for change in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         mark = " " if change[0] == "equal" else "≠"
-        for number in range(max(len(left), len(right))):
-            rows.append(
-                (
-                    mark,
-                    left[number] if number < len(left) else "",
-                    right[number] if number < len(right) else "",
-                )
-            )
+        sides = left[change[1] : change[2]], right[change[3] : change[4]]
+        rows += [(mark, *pair) for pair in zip_longest(*sides, fillvalue="")]
     return rows
 
 
@@ -210,17 +201,9 @@ def coverage_text(result: CoverageResult) -> str:
 
 def _columns(failure: Failure, engine: str, width: int) -> str:
     column = max(24, (width - 8) // 2)
-    rows = traces_side_by_side(failure.expected, failure.actual)
     lines = [f"    {'the reference':{column}}  {engine}"]
-    for mark, left, right in rows:
-        pieces = [textwrap.wrap(text, column) or [""] for text in (left, right)]
-        for number in range(max(map(len, pieces))):
-            cells = [piece[number] if number < len(piece) else "" for piece in pieces]
-            lines.append(f"  {mark} {cells[0]:{column}}  {cells[1]}".rstrip())
+    for mark, left, right in traces_side_by_side(failure.expected, failure.actual):
+        cells = [textwrap.wrap(text, column) for text in (left, right)]
+        for one, other in zip_longest(*cells, fillvalue=""):
+            lines.append(f"  {mark} {one:{column}}  {other}".rstrip())
     return "\n".join(lines)
-
-
-def _sink_order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
-    (pipeline, index), _ = item
-    known = SOURCES.index(pipeline) if pipeline in SOURCES else len(SOURCES)
-    return (known, pipeline, index)

@@ -1,10 +1,25 @@
-"""How much a check does."""
+"""What a check is asked to do, and how much."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeAlias
+
+from wallaroo.engine import Engine
+from wallaroo_conformance.cases.counterexamples import STORED
+from wallaroo_conformance.judge.results import Failure, LawResult
+
+MOST_CASES_A_JOB = 4_096
+"""The default. On Spark the cost of a job depends little on the number of its cases."""
+
+Outcome: TypeAlias = tuple[list[LawResult], list[Failure]]
+
+LiveCheck: TypeAlias = Callable[[Engine, str, int], Outcome]
+"""Checks an engine's live server: (engine, pattern of rules, seed) -> laws and failures."""
 
 _FEWEST = 8  # cases in a chunk, even if time is short
 
@@ -71,3 +86,40 @@ def chosen_budget(profile: str, cases: int | None = None, seconds: float | None 
     if cases is None and seconds is None:
         return PROFILES[profile]
     return Budget(cases, seconds)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is checked, for how long, and where results go; the defaults suit most engines.
+
+    Args:
+        budget: how much is to be done; `PROFILES` holds the usual ones.
+        seed: of the generation; equal seeds give equal cases.
+        rules: shell patterns of rule ids, separated by commas; others are not reported.
+        fail_fast: stop at the first failure of these rules, reduce that one, and check nothing
+            else.
+        job: most cases in one engine job.
+        options: the engine's own thresholds, such as batch or segment size, for every case.
+        counterexamples: directory of stored cases, which are replayed first; `None`: none.
+        live: checks the live server; `None` leaves those rules out.
+        store: directory that gets a file for each failure, and a corpus of the cases that met rare
+            pairs of facts; what is there already is run first. `None`: nothing is stored.
+        reference: says what is right; `None`: the reference engine.
+        wrong_operators: those that are not what the catalogue says (`search.operators`): cases
+            with them are not run, and the check is incomplete.
+        stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
+            report has what was found so far. `None`: Ctrl-C is raised.
+    """
+
+    budget: Budget = PROFILES["dev"]
+    seed: int = 0
+    rules: str = "*"
+    fail_fast: bool = False
+    job: int = MOST_CASES_A_JOB
+    options: Mapping[str, Any] = field(default_factory=dict)
+    counterexamples: Path | None = STORED
+    live: LiveCheck | None = None
+    store: Path | None = None
+    reference: Engine | None = None
+    wrong_operators: tuple[str, ...] = ()
+    stop: Event | None = None

@@ -54,9 +54,6 @@ class Findings:
         """Seconds from the search's beginning to the first case that failed."""
         self.coverage = Coverage()
         """The facts that the cases answered by the engine have met."""
-        self.tried_until_failure: int | None = None
-        """Cases that the engine had answered when the first one failed, this one among them."""
-        self._tried = 0
         self.generated = 0
         self.agreed = 0
         """Cases of which something came, on which the engine agrees with the reference."""
@@ -105,14 +102,12 @@ class Findings:
 
         It shows that a law is kept only if something came of it that could be compared.
         """
-        self._tried += 1
         if says_something(meaning.trace):
             self.agreed += 1
             self.kept.update(law.id for law in exercised(meaning.facts))
 
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no failure explains it."""
-        self._tried += 1
         excuse = self.excuse(failing)
         if excuse is not None:
             self.add_beyond(failing.meaning, excuse, refused=False)
@@ -122,11 +117,21 @@ class Findings:
             return
         if self.first_failure is None:
             self.first_failure = time.monotonic() - self._begun
-            self.tried_until_failure = self._tried
         self.failing.append(failing)
         if len(self.failing) > 2 * _MOST_FAILING:
             self.failing.sort(key=lambda one: one.size)
             del self.failing[_MOST_FAILING:]
+
+    def take_smallest(self) -> Failing | None:
+        """Take out the failing case that is explained first: plain ones before timed ones.
+
+        A fault that shows without windows and keys is seen more easily in a case without them.
+        """
+        if not self.failing:
+            return None
+        smallest = min(self.failing, key=lambda failing: (failing.case.timed, failing.size))
+        self.failing.remove(smallest)
+        return smallest
 
     def excuse(self, failing: Failing) -> str | None:
         """Return why a difference is no fault: a law that the engine does not claim explains it."""

@@ -9,18 +9,17 @@ import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any, TypeGuard
 
-from wallaroo.engine import Engine, load_engine
+from wallaroo.engine import Engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.cases.vectors import operators_of
-from wallaroo_conformance.judge.claims import DIVERGENCES, Claims, Divergence
+from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences, says_something
 from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.oracle import Meaning, Oracle
+from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.relations import RELATIONS, Variant
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.findings import Failing, Findings
@@ -34,8 +33,6 @@ class Judge:
         runner: runs cases on the engine.
         oracle: says what is right.
         findings: where everything is noted.
-        divergences: differences that are known and accepted.
-        today: the day, for those.
         wrong: operators of which the engine has others; cases with them are beyond it.
     """
 
@@ -44,8 +41,6 @@ class Judge:
         runner: Runner,
         oracle: Oracle,
         findings: Findings,
-        divergences: tuple[Divergence, ...],
-        today: date,
         wrong: Collection[str] = (),
     ) -> None:
         self.runner = runner
@@ -53,8 +48,8 @@ class Judge:
         self.findings = findings
         self.claims = Claims(runner.capabilities)
         findings.excusing = self.claims.excusing()
-        self._divergences = divergences
-        self._today = today
+        unasked = {relation.id: self.claims.unasked(relation) for relation in RELATIONS}
+        findings.unasked = {relation: why for relation, why in unasked.items() if why is not None}
         self._wrong = frozenset(wrong)
 
     def adapted(self, case: ConformanceCase) -> ConformanceCase:
@@ -201,14 +196,7 @@ class Judge:
                 "trusting mode copies as often as it likes, which a codec that changes values, or "
                 "ends the run, shows"
             )
-        beyond = self.claims.beyond(case, meaning.trace, meaning.facts) or self.runner.beyond(case)
-        if beyond is not None:
-            return beyond
-        for one in self._divergences:
-            accepted = one.engine == self.runner.engine.name and self._today < one.until
-            if accepted and one.applies(case, meaning.facts):
-                return f"known until {one.until}: {one.reason}"
-        return None
+        return self.claims.beyond(case, meaning.trace, meaning.facts) or self.runner.beyond(case)
 
     def _note(self, meaning: Meaning, result: Result) -> None:
         failing = self.failing(meaning, result)
@@ -251,15 +239,13 @@ class Replayed:
     """The outcome of one stored case, as it is, on an engine and on the reference.
 
     Args:
-        case: the case, in a form that the engine can run.
-        meaning: what it does on the reference.
+        meaning: what it does on the reference, in a form that the engine can run.
         actual: what the engine gave; `None`: it was not run, or is not judged.
         beyond: why the engine cannot or need not run it, or may differ; else empty.
         failure: how the engine differs; `None`: it does not, or is not judged.
         options: what the engine was run with.
     """
 
-    case: ConformanceCase
     meaning: Meaning
     actual: Result | None = None
     beyond: str = ""
@@ -270,22 +256,20 @@ class Replayed:
 def replayed(example: Counterexample, engine: Engine) -> Replayed:
     """Run a stored case on an engine and on the reference, and return the outcome."""
     runner = Runner(engine, options=example.options if engine.name == example.engine else None)
-    oracle = Oracle(load_engine("reference"))
-    judge = Judge(runner, oracle, Findings(), DIVERGENCES, date.today())
-    case = judge.adapted(example.case)
-    [meaning] = oracle.ask([case])
+    judge = Judge(runner, reference_oracle(), Findings())
+    [meaning] = judge.oracle.ask([judge.adapted(example.case)])
     beyond = judge.beyond(meaning)
     if beyond is not None:
-        return Replayed(case, meaning, beyond=beyond)
-    actual = runner.run_alone(case)
-    if isinstance(actual, Crash) and actual.refusal and runner.capabilities.refuses_in_run:
-        return Replayed(case, meaning, beyond=actual.refusal)
-    options = runner.options_for(case)
+        return Replayed(meaning, beyond=beyond)
+    actual = runner.run_alone(meaning.case)
+    if judge.refused(actual):
+        return Replayed(meaning, beyond=actual.refusal)
+    options = runner.options_for(meaning.case)
     failing = judge.failing(meaning, actual)
     if failing is None:
-        return Replayed(case, meaning, actual, options=options)
+        return Replayed(meaning, actual, options=options)
     if (excuse := judge.findings.excuse(failing)) is not None:
-        return Replayed(case, meaning, beyond=f"it differs, as {excuse}")
+        return Replayed(meaning, beyond=f"it differs, as {excuse}")
     laws = judge.findings.laws_of(failing)
-    failure = Failure(laws, case, meaning.trace, actual).filed(example.rule)
-    return Replayed(case, meaning, actual, failure=failure, options=options)
+    failure = Failure(laws, meaning.case, meaning.trace, actual).filed(example.rule)
+    return Replayed(meaning, actual, failure=failure, options=options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.case import ConformanceCase
@@ -39,7 +38,7 @@ def wrong_operators(engine: Engine) -> list[WrongOperator]:
     Where a case fails, the one of its operators is to blame whose cases fail most often.
     """
     runner = Runner(engine)
-    judge = Judge(runner, reference_oracle(), Findings(), (), date.today())
+    judge = Judge(runner, reference_oracle(), Findings())
     tried: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     wrong: dict[tuple[str, ...], Failing] = {}

@@ -23,9 +23,7 @@ from wallaroo_conformance.judge.differences import (
     Result,
     readable,
 )
-
-MOST_CASES_A_JOB = 4_096
-"""The default. On Spark the cost of a job depends little on the number of its cases."""
+from wallaroo_conformance.search.budget import MOST_CASES_A_JOB
 
 _FRAMES = 8  # the innermost frames of a crash's traceback are kept
 
@@ -62,7 +60,6 @@ class Runner:
     def __init__(
         self,
         engine: Engine,
-        *,
         job: int = MOST_CASES_A_JOB,
         options: Mapping[str, Any] | None = None,
         deadline: Deadline | None = None,

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
-from threading import Event
-from typing import Any
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
-from wallaroo_conformance.judge.claims import DIVERGENCES, Divergence
 from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.relations import RELATIONS
-from wallaroo_conformance.judge.results import Failure, LawResult, fits
-from wallaroo_conformance.search.budget import Budget
-from wallaroo_conformance.search.explaining import Explainer
+from wallaroo_conformance.judge.results import Failure, fits
+from wallaroo_conformance.search.budget import Budget, Check, Outcome
+from wallaroo_conformance.search.explaining import failure_of
 from wallaroo_conformance.search.findings import Findings
 from wallaroo_conformance.search.generation import Chunk, Generation
 from wallaroo_conformance.search.judging import Judge
-from wallaroo_conformance.search.running import MOST_CASES_A_JOB, Runner
+from wallaroo_conformance.search.running import Runner
 
 MOST_FAILURES = 16
 """Failures that a report holds at most."""
@@ -48,23 +44,31 @@ class Progress:
 
     Args:
         stage: what is being done.
-        done: cases run.
-        planned: cases to run, `None` if time decides.
+        cases: those that were run.
         seconds: seconds since the check's time began.
-        planned_seconds: how long they are at most; `None` if their number decides.
-        kept: cases that exercised each law and held, by law id.
-        broken: ids of the laws found broken so far.
+        budget: how much is to be done.
         failing: cases that failed and are still to be explained.
     """
 
     stage: str
-    done: int
-    planned: int | None
+    cases: int
     seconds: float
-    planned_seconds: float | None
-    kept: Mapping[str, int]
-    broken: Sequence[str]
+    budget: Budget
     failing: int
+
+    @property
+    def share(self) -> float:
+        """How much of the budget is spent: of its cases or its seconds, whichever is more."""
+        planned = (self.cases, self.budget.cases), (self.seconds, self.budget.seconds)
+        return min(max([done / most for done, most in planned if most], default=0.0), 1.0)
+
+    def __str__(self) -> str:
+        parts = [self.stage, f"{self.cases} cases"]
+        if self.budget.cases is not None:
+            parts[1] = f"{self.cases} of {max(self.budget.cases, self.cases)} cases"
+        if (most := self.budget.seconds) is not None:
+            parts.append(f"{min(self.seconds, most):.0f} of {most:g} s")
+        return ", ".join([*parts, f"{self.failing} failing"])
 
 
 Watcher = Callable[[Progress], None]
@@ -75,61 +79,31 @@ class Search:
 
     Args:
         engine: the engine under check.
-        oracle: says what is right; the reference engine's by default.
-        seed: of the generation.
-        job: most cases in one engine job.
-        options: the engine's own thresholds.
-        divergences: differences that are known and accepted.
-        today: the day, for those.
+        check: what is asked for; its time begins now.
         watcher: is called with the progress.
-        wrong: operators of which the engine has others: no case with them is run.
-        give_up_early: stop generating after the first cases that fail.
-        stop: set from outside: raise `KeyboardInterrupt` before the next cases are run.
-        clock: of a budget's time, in seconds.
+        clock: of the check's time, in seconds.
     """
 
     def __init__(
         self,
         engine: Engine,
-        oracle: Oracle | None = None,
+        check: Check = Check(),  # noqa: B008 - it cannot be changed
         *,
-        seed: int = 0,
-        job: int = MOST_CASES_A_JOB,
-        options: Mapping[str, Any] | None = None,
-        divergences: tuple[Divergence, ...] = DIVERGENCES,
-        today: date | None = None,
         watcher: Watcher | None = None,
-        wrong: Collection[str] = (),
-        give_up_early: bool = False,
-        stop: Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.oracle = oracle or reference_oracle()
-        self._deadline = Deadline(clock)
-        self.runner = Runner(engine, job=job, options=options, deadline=self._deadline)
+        self.check = check
+        self.oracle = Oracle(check.reference) if check.reference else reference_oracle()
+        self._deadline = Deadline(check.budget.seconds, clock)
+        self.runner = Runner(engine, check.job, check.options, self._deadline)
         self.findings = Findings()
+        most = max(int(check.job * _OWN_CASES), 1)
         modes = self.runner.capabilities.isolation
-        most = max(int(job * _OWN_CASES), 1)
-        self._generation = Generation(seed, modes, most, few=give_up_early)
-        self._judge = Judge(
-            self.runner, self.oracle, self.findings, divergences, today or date.today(), wrong
-        )
-        for relation in RELATIONS:
-            if (why := self._judge.claims.unasked(relation)) is not None:
-                self.findings.unasked[relation.id] = why
+        self._generation = Generation(check.seed, modes, most, few=check.fail_fast)
+        self._judge = Judge(self.runner, self.oracle, self.findings, check.wrong_operators)
         self.problems: list[str] = []
         """Why a check's search ended early."""
-        self._explainer = Explainer(self._judge)
-        self._seed = seed
         self._watcher = watcher or (lambda progress: None)
-        self._early = give_up_early
-        self._stop = stop or Event()
-        self._budget: Budget | None = None
-
-    def begin(self, budget: Budget) -> None:
-        """Let the budget's time begin; else it begins with the search."""
-        self._budget = budget
-        self._deadline.set(budget.seconds)
 
     def replay(self, cases: Iterable[ConformanceCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
@@ -149,23 +123,23 @@ class Search:
 
     def failure_of(self, case: ConformanceCase) -> Failure | None:
         """Return the failure of one case as it is; the case is neither counted nor reduced."""
-        return self._explainer.as_it_is(case)
+        failing = self._judge.first_failing([self._judge.adapted(case)])
+        return None if failing is None else failure_of(self._judge, failing, reduce=False)
 
-    def search(self, budget: Budget) -> None:
+    def search(self) -> None:
         """Generate cases and run them until the budget is spent, or the engine is given up.
 
         Called again, it goes on where it gave up early.
         """
-        if self._budget is None:
-            self.begin(budget)
         begun = self._deadline.spent
         with self._deadline.keeping_back(_AFTERWARDS):
-            self._search(budget, begun)
-        if not self.findings.failing and not self._missing("*"):
-            self._search(budget, begun)
+            self._search(begun)
+        if not self.findings.failing and not self._missing():
+            self._search(begun)
 
-    def _search(self, budget: Budget, begun: float) -> None:
-        while not (self._early and self.findings.failing) and not self._ended:
+    def _search(self, begun: float) -> None:
+        budget = self.check.budget
+        while not (self.check.fail_fast and self.findings.failing) and not self._ended:
             spent = self._deadline.spent - begun
             generated = self.findings.generated - self.findings.stored
             left = budget.left(generated, spent, self._deadline.left)
@@ -174,7 +148,7 @@ class Search:
             self._tell("searching")
             chunk = self._generation.next_chunk(left)
             before = self.findings.generated
-            rng = random.Random(self._seed + before)  # noqa: S311 - no secret
+            rng = random.Random(self.check.seed + before)  # noqa: S311 - no secret
             answered = self._judge.try_cases(list(chunk), vary=budget.variant_every, rng=rng)
             self._cover(answered, chunk)
             if self.findings.generated - before == len(chunk):
@@ -201,16 +175,11 @@ class Search:
             self._generation.spare_timed = True
             self.findings.spared = self.findings.timed_beyond
 
-    def top_up(self, budget: Budget, rules: str = "*") -> None:
-        """Look for cases that exercise laws which no case has exercised yet.
-
-        Args:
-            budget: says how many cases are looked through.
-            rules: pattern of the rules whose laws are wanted.
-        """
-        looked = 0
-        while not self.findings.failing and looked < budget.top_up and not self._ended:
-            missing = self._missing(rules)
+    def top_up(self) -> None:
+        """Look for cases that exercise laws which no case has exercised yet."""
+        looked, most = 0, self.check.budget.top_up
+        while not self.findings.failing and looked < most and not self._ended:
+            missing = self._missing()
             if not missing:
                 break
             self._tell("topping up")
@@ -223,53 +192,52 @@ class Search:
             ]
             self._try_chosen(useful[:_MOST_USEFUL])
         for _ in range(_MOST_COMPARED):
-            relations = self._uncompared(rules)
+            relations = self._uncompared()
             if not relations or self._ended:
                 break
             self._tell("comparing")
             cases = self._judge.offering(self._generation.more(_LOOKED_AT), relations)
             self._try_chosen(cases[:_MOST_USEFUL], vary=1)
 
-    def _missing(self, rules: str) -> list[Law]:
+    def _missing(self) -> list[Law]:
         """Return the laws that no case has exercised yet, and that some case may exercise."""
         return [
             law
             for law in LAWS
-            if fits(law.rule, rules)
+            if fits(law.rule, self.check.rules)
             and law.rule not in self._judge.claims.unclaimed()
             and self.findings.unmet(law)
             and not (self.findings.spared and law.id in OF_TIMED_CASES)
         ]
 
     def _try_chosen(self, chosen: Sequence[ConformanceCase], *, vary: int = 0) -> None:
-        rng = random.Random(self._seed)  # noqa: S311 - no secret
+        rng = random.Random(self.check.seed)  # noqa: S311 - no secret
         answered = self._judge.try_cases(chosen, vary=vary, rng=rng)
         self._cover(answered, dict.fromkeys(chosen, False))
 
-    def _uncompared(self, rules: str) -> set[str]:
+    def _uncompared(self) -> set[str]:
         """Return the ids of the relations that have not been seen to hold yet."""
-        if self.findings.failing or self.findings.failures_of(rules):
+        if self.findings.failing or self.findings.failures_of(self.check.rules):
             return set()
         return {
             relation.id
             for relation in RELATIONS
             if relation.id not in self.findings.unasked
-            and fits(relation.rule, rules)
+            and fits(relation.rule, self.check.rules)
             and not self.findings.kept[relation.id]
         }
 
-    def explain(self, most: int = MOST_FAILURES, rules: str = "*") -> None:
+    def explain(self, most: int = MOST_FAILURES) -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`.
 
         If no case can be run any more, one is shown as it is.
 
         Args:
-            most: failures of the rules that are asked for.
-            rules: pattern of these rules. What breaks others has to be explained too, to be known
-                as theirs.
+            most: failures of the rules that are asked for. What breaks others has to be explained
+                too, to be known as theirs.
         """
         failures = self.findings.failures
-        while self.findings.failing and len(self.findings.failures_of(rules)) < most:
+        while self.findings.failing and len(self.findings.failures_of(self.check.rules)) < most:
             why = "" if len(failures) < MOST_FAILURES else f"{len(failures)} failures are enough"
             if self.runner.ended and failures:
                 why = "the time was over" if self._deadline.over else "the engine had gone"
@@ -279,31 +247,26 @@ class Search:
                 )
                 break
             self._tell("reducing")
-            self._explainer.explain_smallest()
+            self.explain_smallest()
 
-    def show_unreduced(self) -> None:
-        """Make a failure of the smallest failing case as it is: there is no time to reduce it."""
-        if self.findings.failing:
-            self._explainer.explain_smallest(reduce=False)
+    def explain_smallest(self, *, reduce: bool = True) -> None:
+        """Make a failure of the smallest failing case, if there is one.
 
-    def law_results(self, rules: str = "*") -> list[LawResult]:
-        """Return the result of each law whose rule fits the pattern."""
-        return self.findings.law_results(rules, self._judge.claims.unclaimed())
+        Args:
+            reduce: reduce it first; else it is shown as it is.
+        """
+        if failing := self.findings.take_smallest():
+            self.findings.add_failure(failure_of(self._judge, failing, reduce=reduce))
+
+    def outcome(self) -> Outcome:
+        """Return the results of the laws, and the failures, of the rules that are asked for."""
+        rules = self.check.rules
+        laws = self.findings.law_results(rules, self._judge.claims.unclaimed())
+        return laws, self.findings.failures_of(rules)
 
     def _tell(self, stage: str) -> None:
         """Tell the watcher what comes next, unless the user has asked to stop."""
-        if self._stop.is_set():
+        if self.check.stop is not None and self.check.stop.is_set():
             raise KeyboardInterrupt
-        budget = self._budget
-        self._watcher(
-            Progress(
-                stage,
-                self.runner.cases,
-                None if budget is None else budget.cases,
-                0.0 if budget is None else self._deadline.spent,
-                None if budget is None else budget.seconds,
-                self.findings.kept,
-                [failure.laws[0].id for failure in self.findings.failures],
-                len(self.findings.failing),
-            )
-        )
+        cases, failing = self.runner.cases, len(self.findings.failing)
+        self._watcher(Progress(stage, cases, self._deadline.spent, self.check.budget, failing))

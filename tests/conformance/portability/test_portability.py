@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from wallaroo_conformance.cli.app import payloads_of, rounds
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE, KEPT
-from wallaroo_conformance.portability.inputs import SampledInputs
+from wallaroo_conformance.portability.inputs import grown_inputs
 
 from wallaroo.cli.main import main
 from wallaroo.loading import load_application
@@ -118,7 +118,7 @@ def test_input_grown_from_samples_meets_what_no_sample_has(
     assert ET.parse(suite).find("testsuite").get("failures") == "1"
 
 
-def testpayloads_of_come_from_the_strategy_beside_the_application(tmp_path: Path) -> None:
+def test_payloads_come_from_the_strategy_beside_the_application(tmp_path: Path) -> None:
     found = found_in_orders(tmp_path, "--cases", "60")
     assert [finding["input"] for finding in found["findings"]] == [[["orders", "b=6"]]]
     # What the strategy does not give is never tried, not even in a reduction.
@@ -128,7 +128,7 @@ def testpayloads_of_come_from_the_strategy_beside_the_application(tmp_path: Path
 
 
 def test_equal_seeds_grow_equal_inputs_and_time_brings_more() -> None:
-    inputs = SampledInputs([("orders", b"a=7"), ("orders", b"b=1")])
+    inputs = grown_inputs([("orders", b"a=7"), ("orders", b"b=1")])
     assert inputs.logs(20, 1) == inputs.logs(20, 1) != inputs.logs(20, 2)
     drawn = iter(rounds(inputs, Namespace(budget=60.0, cases=5, seed=0)))
     assert next(drawn) != next(drawn)

@@ -12,8 +12,7 @@ from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.cases.composing import row, step
 from wallaroo_conformance.cases.counterexamples import STORED, Counterexample, read_counterexample
 from wallaroo_conformance.judge.results import KEPT
-from wallaroo_conformance.report.calls import calls_of, shown
-from wallaroo_conformance.report.case_page import case_page
+from wallaroo_conformance.report.case_page import calls_of, case_page
 from wallaroo_mutants.catalogue import broken
 from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
@@ -78,24 +77,3 @@ def test_an_engine_in_another_process_shows_what_came_out(
     assert capsys.readouterr().out == f"{page}\n"
     assert "calls user code in another process" in page.read_text()
     assert "What came out" in page.read_text()
-
-
-class _Nasty:
-    def __init__(self) -> None:
-        self.text = "t"
-
-    def __repr__(self) -> str:
-        raise SystemExit
-
-    def __getattribute__(self, name: str) -> object:
-        raise SystemExit
-
-
-def test_values_are_shown_without_their_own_code() -> None:
-    nasty = _Nasty.__new__(_Nasty)
-    object.__setattr__(nasty, "text", [1, "a", b"b", (2,), {"k": None}])
-    assert shown(nasty) == "_Nasty(text=[1, 'a', b'b', (2,), {'k': None}])"
-    assert shown(object()) == "<object>"
-    assert shown([[[[[[[[1]]]]]]]]) == "[[[[[[…]]]]]]"
-    assert len(shown("x" * 1_000)) == 160
-    assert shown(1 << 100_000).startswith("0x1")

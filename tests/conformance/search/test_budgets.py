@@ -15,7 +15,7 @@ from wallaroo_conformance.cases.corpus import read_corpus, write_corpus
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.commands import register_conform
 from wallaroo_conformance.cli.conform import stopped_by_ctrl_c
-from wallaroo_conformance.cli.table import Table
+from wallaroo_conformance.cli.output import progress_shown
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE
 from wallaroo_conformance.search.budget import Budget, chosen_budget
 from wallaroo_conformance.search.generation import Generation
@@ -46,11 +46,12 @@ def test_what_is_no_time_is_refused(text: str, capsys: pytest.CaptureFixture[str
 def test_a_budget_of_cases_and_seconds_ends_with_whichever_comes_first() -> None:
     assert chosen_budget("dev", 7, 2.5) == Budget(7, 2.5)
     assert Budget(7, 2.5).name == "7 cases or 2.5 seconds"
-    search = Search(ReferenceEngine())
-    search.search(Budget(20, 3_600.0, variant_every=0))
+    search = Search(ReferenceEngine(), Check(Budget(20, 3_600.0, variant_every=0)))
+    search.search()
     assert search.findings.generated == 20
-    search = Search(ReferenceEngine(), clock=count(0.0, 0.1).__next__)
-    search.search(Budget(1_000_000, 1.0, variant_every=0))
+    check = Check(Budget(1_000_000, 1.0, variant_every=0))
+    search = Search(ReferenceEngine(), check, clock=count(0.0, 0.1).__next__)
+    search.search()
     assert 0 < search.findings.generated < 1_000
 
 
@@ -151,8 +152,8 @@ def test_ctrl_c_asks_first_and_is_raised_then(capsys: pytest.CaptureFixture[str]
 def test_progress_says_what_is_spent_of_the_budget(
     monkeypatch: pytest.MonkeyPatch, planned: int | None, planned_seconds: float | None, said: str
 ) -> None:
-    monkeypatch.setattr("wallaroo_conformance.cli.table._PLAIN_EVERY", 0.0)
+    monkeypatch.setattr("wallaroo_conformance.cli.output._PLAIN_EVERY", 0.0)
     stream = StringIO()
-    with Table("mine", stream) as table:
-        table.show(Progress("searching", 25, planned, 30.0, planned_seconds, {}, [], 0))
+    with progress_shown("mine", stream) as show:
+        show(Progress("searching", 25, 30.0, Budget(planned, planned_seconds), 0))
     assert f"mine: searching, {said} 0 failing" in stream.getvalue()

@@ -17,7 +17,7 @@ from wallaroo_conformance.pipe import engine as pipe
 from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.pipe.process import DiedError, SilentError
 from wallaroo_conformance.report.showing import failure_text
-from wallaroo_conformance.search.budget import Budget
+from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.search import Search
 from wallaroo_reference.engine import ReferenceEngine
 
@@ -94,13 +94,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def checked(world: World, log: Path, *, stored_cases: int = 40, job: int = 100) -> Search:
     engine = PipeEngine("fake", log)
-    search = Search(engine, clock=lambda: world.now, job=job)
-    budget = Budget(None, SECONDS, variant_every=0)
     world.now = 0.0
-    search.begin(budget)
+    check = Check(Budget(None, SECONDS, variant_every=0), job=job)
+    search = Search(engine, check, clock=lambda: world.now)
     search.replay([example.case for example in stored()][:stored_cases])
-    search.search(budget)
-    search.top_up(budget)
+    search.search()
+    search.top_up()
     search.explain()
     engine.close()
     return search
@@ -153,7 +152,8 @@ def test_time_that_nothing_needs_afterwards_is_for_the_search() -> None:
             now += 1.0
             return super().run_many(cases)
 
-    search = Search(Slow(), clock=lambda: now, job=JOB)
+    check = Check(Budget(None, 8.0, variant_every=0), job=JOB)
+    search = Search(Slow(), check, clock=lambda: now)
     search.findings.unmet = lambda law: False  # as in a long search
-    search.search(Budget(None, 8.0, variant_every=0))
+    search.search()
     assert now == 8.0

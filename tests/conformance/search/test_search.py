@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 import pytest
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.tour import pairs
-from wallaroo_conformance.judge.claims import Divergence
-from wallaroo_conformance.search.budget import PROFILES, Budget, chosen_budget
+from wallaroo_conformance.search.budget import MOST_CASES_A_JOB, PROFILES, Budget, chosen_budget
 from wallaroo_conformance.search.generation import Generation
-from wallaroo_conformance.search.running import MOST_CASES_A_JOB
-from wallaroo_conformance.search.search import Search
-from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Isolation
 
@@ -71,19 +65,3 @@ def test_equal_seeds_give_equal_chunks() -> None:
 
     assert chunks(3) == chunks(3)
     assert chunks(3)[0] != chunks(4)[0]
-
-
-def test_a_known_divergence_counts_as_unsupported_until_it_expires(
-    no_state: ReferenceEngine,
-) -> None:
-    divergence = Divergence(
-        "no state", "it will have them one day", date(2027, 1, 1), lambda case, facts: True
-    )
-
-    def failing(today: date) -> int:
-        search = Search(no_state, divergences=(divergence,), today=today)
-        search.search(Budget(50))
-        return len(search.findings.failing)
-
-    assert failing(date(2026, 12, 31)) == 0
-    assert failing(date(2027, 1, 1)) > 0
