@@ -6,6 +6,8 @@ have to be one operator there. An application in which this makes a cycle cannot
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.operations import Operation, Stateful, Windowed
 from wallaroo.topology import Application, Node, Source, Step
@@ -25,7 +27,7 @@ def layers(application: Application) -> dict[str, int]:
         UnsupportedTopology: see `stages`.
     """
     nodes = application.nodes
-    found: dict[str, int] = {}
+    layer_of: dict[str, int] = {}
     reached = {index: 0 for index, node in enumerate(nodes) if isinstance(node, Source)}
     for group in stages(application):
         behind = [node for index in group if not isinstance(node := nodes[index], Source)]
@@ -33,9 +35,9 @@ def layers(application: Application) -> dict[str, int]:
         first = behind[0]
         if isinstance(first, Step) and isinstance(first.operation, Stateful):
             layer += 1
-            found[first.operation.partition] = layer
+            layer_of[first.operation.partition] = layer
         reached.update(dict.fromkeys(group, layer))
-    return found
+    return layer_of
 
 
 def stages(application: Application) -> list[tuple[int, ...]]:
@@ -48,29 +50,19 @@ def stages(application: Application) -> list[tuple[int, ...]]:
             feed each other.
     """
     groups: dict[object, list[int]] = {}
+    sorter = TopologicalSorter[object]()
     group_of = _group_of(application)
-    for index, name in group_of.items():
-        groups.setdefault(name, []).append(index)
-    before = {
-        name: {
-            group_of[origin]
-            for index in indices
-            if not isinstance(node := application.nodes[index], Source)
-            for origin in node.inputs
-        }
-        for name, indices in groups.items()
-    }
-    done: list[object] = []
-    while len(done) < len(groups):
-        ready = [name for name in groups if name not in done and before[name] <= set(done)]
-        if not ready:
-            names = [name for name in groups if name not in done and isinstance(name, str)]
-            raise UnsupportedTopology(
-                "state-8", names[0], "an operator cannot get its own messages"
-            )
-        done.append(min(ready, key=lambda name: groups[name][0]))
-    found = [tuple(groups[name]) for name in done]
-    return [group for group in found if not isinstance(application.nodes[group[0]], Source)]
+    for index, node in enumerate(application.nodes):
+        groups.setdefault(group_of[index], []).append(index)
+        origins = () if isinstance(node, Source) else node.inputs
+        sorter.add(group_of[index], *[group_of[origin] for origin in origins])
+    try:
+        order = [tuple(groups[name]) for name in sorter.static_order()]
+    except CycleError as error:
+        names = [name for name in error.args[1] if isinstance(name, str)]
+        reason = "an operator cannot get its own messages"
+        raise UnsupportedTopology("state-8", names[0], reason) from None
+    return [group for group in order if not isinstance(application.nodes[group[0]], Source)]
 
 
 def refuse_branches_that_meet(application: Application, engine: str) -> None:

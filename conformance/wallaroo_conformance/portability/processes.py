@@ -7,8 +7,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from contextlib import ExitStack
+from typing import Any, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.trace import InputLog
@@ -27,7 +27,7 @@ class PortabilityError(WallarooError):
     """The application could not be looked at."""
 
 
-class Subject:
+class Subject(ExitStack):
     """An application that is loaded afresh for each request: a context manager.
 
     Args:
@@ -36,21 +36,10 @@ class Subject:
     """
 
     def __init__(self, app: str, args: Sequence[str]) -> None:
+        super().__init__()
         self.app = app
         self.args = list(args)
-        self._parents: dict[tuple[int, int], _Parent] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for parent in self._parents.values():
-            parent.end()
+        self._parents: dict[tuple[int, int], LineProcess] = {}
 
     def answers(
         self,
@@ -81,42 +70,31 @@ class Subject:
             "chance": chance,
             "logs": [log_to_json(log) for log in logs],
         }
-        which = (hash_seed, parent)
-        if which not in self._parents:
-            self._parents[which] = _Parent(hash_seed)
-        answer = self._parents[which].ask(request)
-        if isinstance(answer, str):
-            raise PortabilityError(f"{self.app} cannot be run: {answer}")
-        return answer
-
-
-class _Parent:
-    """A process that has imported what all runs need, and has a child for each request."""
-
-    def __init__(self, hash_seed: int) -> None:
-        # What the application prints goes to a file: a pipe that nobody reads would fill up.
-        self._printed = tempfile.NamedTemporaryFile()  # noqa: SIM115 - closed by end()
-        self._process = LineProcess(
-            [sys.executable, "-m", "wallaroo_conformance.portability.worker"],
-            self._printed,
-            {**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-        )
-
-    def ask(self, request: dict[str, Any]) -> list[Answer] | str:
-        """Return the answers of a child to one request, or why there are none."""
-        self._process.send(json.dumps(request).encode() + b"\n")
+        process = self._parent(hash_seed, parent)
+        process.send(json.dumps(request).encode() + b"\n")
         try:
-            answer: list[Answer] | None = json.loads(self._process.line(_TIMEOUT))
+            answer: list[Answer] | None = json.loads(process.line(_TIMEOUT))
         except SilentError:
-            return f"it has not answered within {_TIMEOUT:g} s"
+            problem = f"it has not answered within {_TIMEOUT:g} s"
         except DiedError as died:
-            return str(died)
-        if answer is not None:
-            return answer
-        lines = self._process.tail().strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+            problem = str(died)
+        else:
+            if answer is not None:
+                return answer
+            lines = process.tail().strip().splitlines()
+            problem = lines[-1] if lines else "it said nothing"
+        raise PortabilityError(f"{self.app} cannot be run: {problem}")
 
-    def end(self) -> None:
-        """End the process and its child."""
-        self._process.kill()
-        self._printed.close()
+    def _parent(self, hash_seed: int, number: int) -> LineProcess:
+        """Return a process that has imported what all runs need, and has a child for each."""
+        if (hash_seed, number) not in self._parents:
+            # What the application prints goes to a file: a pipe that nobody reads would fill up.
+            printed = self.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115 - it is one
+            process = LineProcess(
+                [sys.executable, "-m", "wallaroo_conformance.portability.worker"],
+                printed,
+                {**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+            )
+            self.callback(process.kill)  # and its child
+            self._parents[hash_seed, number] = process
+        return self._parents[hash_seed, number]

@@ -27,18 +27,15 @@ _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the other
 
 _BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
 _ISOLATED: frozenset[Isolation] = frozenset({"isolated"})
-_TRUSTING: frozenset[Isolation] = frozenset({"trusting"})
 
-_TAME = {_BOTH: 1 / 4, _ISOLATED: 0.0, _TRUSTING: 7 / 8}
-"""By the modes that an engine has: the share of tame cases, whose applications have no findings, so
-that `trusting` mode is promised to them. An engine that has no other mode also gets some of the
-rest: a few of them have no findings either."""
-
-_TONES_OF: Mapping[frozenset[Isolation], tuple[Tone, ...]] = {
-    _BOTH: ("any", "tame"),
-    _ISOLATED: ("any",),
-    _TRUSTING: ("tame",),
+_TONES_OF: Mapping[frozenset[Isolation], tuple[float, tuple[Tone, ...]]] = {
+    _BOTH: (1 / 4, ("any", "tame")),
+    _ISOLATED: (0.0, ("any",)),
+    frozenset({"trusting"}): (7 / 8, ("tame",)),
 }
+"""By the modes that an engine has: the share of tame cases, whose applications have no findings, so
+that `trusting` mode is promised to them; and the tones of the tour. An engine that has no other
+mode also gets some of the rest: a few of them have no findings either."""
 
 
 class Generation:
@@ -58,7 +55,7 @@ class Generation:
         """Draw no more timed cases."""
         self._chunks = 0
         self._seed = seed
-        self._modes = modes & _BOTH or _ISOLATED
+        self._tame, self._tones = _TONES_OF[modes & _BOTH or _ISOLATED]
         self._most = most
         self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
         self._few = few
@@ -97,10 +94,9 @@ class Generation:
         return [*generate(size, seed, "any"), *generate(size, seed, "any", timed=True)]
 
     def _fixed_cases(self, number: int) -> Iterable[ConformanceCase]:
-        tones = _TONES_OF[self._modes]
         if _FIXED[number] is pairs:
-            return pairs(tones[0])  # those of "any" have the tame ones too
-        return [case for tone in tones for case in tour(tone)]
+            return pairs(self._tones[0])  # those of "any" have the tame ones too
+        return [case for tone in self._tones for case in tour(tone)]
 
     def _drawn(self, count: int, timed: float, number: int) -> list[ConformanceCase]:
         """Return cases that are drawn by chance, a share of them timed."""
@@ -108,7 +104,7 @@ class Generation:
         seed = self._seed_of(number)
         cases: list[ConformanceCase] = []
         for is_timed, part in ((False, count - int(count * share)), (True, int(count * share))):
-            tame = int(part * _TAME[self._modes])
+            tame = int(part * self._tame)
             cases += generate(part - tame, seed, "any", timed=is_timed)
             cases += generate(tame, seed, "tame", timed=is_timed)
         return cases

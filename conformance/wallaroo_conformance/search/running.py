@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
@@ -23,6 +23,7 @@ from wallaroo_conformance.judge.differences import (
     Result,
     readable,
 )
+from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.search.budget import MOST_CASES_A_JOB
 
 _FRAMES = 8  # the innermost frames of a crash's traceback are kept
@@ -37,14 +38,6 @@ class HarnessError(Exception):
 
 class _JobError(Exception):
     """A job of several cases has failed as a whole."""
-
-
-@runtime_checkable
-class _InItsOwnProcess(Protocol):
-    """An engine that can leave a job, since the check's time is over or too much went wrong."""
-
-    deadline: Deadline
-    reducing: bool
 
 
 class Runner:
@@ -66,7 +59,7 @@ class Runner:
     ) -> None:
         self.engine = engine
         self._deadline = deadline or Deadline()
-        if isinstance(engine, _InItsOwnProcess):
+        if isinstance(engine, PipeEngine):
             engine.deadline = self._deadline
         self.capabilities: Capabilities = engine.capabilities()
         self.job = job
@@ -89,15 +82,14 @@ class Runner:
 
         It is given up all the same when it has gone.
         """
-        engine = self.engine
-        if not isinstance(engine, _InItsOwnProcess):
-            yield
-            return
-        engine.reducing = True
+        pipe = self.engine if isinstance(self.engine, PipeEngine) else None
+        if pipe is not None:
+            pipe.reducing = True
         try:
             yield
         finally:
-            engine.reducing = False
+            if pipe is not None:
+                pipe.reducing = False
 
     def adapted(self, case: ConformanceCase) -> ConformanceCase:
         """Return the case in a mode and with thresholds that the engine has."""
