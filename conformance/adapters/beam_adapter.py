@@ -43,8 +43,8 @@ class Run:
 
     def going_on(self, outcomes):
         """Return the messages among outcomes, and note the others."""
-        self.results += [one for one in outcomes if not isinstance(one, Message)]
-        return [one for one in outcomes if isinstance(one, Message)]
+        self.results += [outcome for outcome in outcomes if not isinstance(outcome, Message)]
+        return [outcome for outcome in outcomes if isinstance(outcome, Message)]
 
 
 class Beam:
@@ -148,7 +148,7 @@ class Visit(beam.DoFn):
         if after is not None:
             state.write(after)
             run.states[node.operation.partition, key] = after
-        return [(index, one) for one in run.going_on(outcomes)]
+        return [(index, outcome) for outcome in run.going_on(outcomes)]
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def dataflow(case, calls, states, results):
 
     def going_on(name, outcomes):
         """Return the messages of a stream of outcomes; the others go to the results."""
-        split = op.branch(f"{name} split", outcomes, lambda one: isinstance(one, Message))
+        split = op.branch(f"{name} split", outcomes, lambda outcome: isinstance(outcome, Message))
         gone.append(split.falses)
         return split.trues
 
@@ -95,7 +95,9 @@ def dataflow(case, calls, states, results):
     for index, node in enumerate(nodes):
         if not hasattr(node, "inputs"):
             streams[index] = op.filter(
-                f"{index} source", begun, lambda one, source=node.pipeline: one.source == source
+                f"{index} source",
+                begun,
+                lambda message, source=node.pipeline: message.source == source,
             )
 
     def into(index):
@@ -106,10 +108,14 @@ def dataflow(case, calls, states, results):
     for group in stages(case.application):
         node = nodes[group[0]]
         if has_operation(node, Windowed):
-            found = op.map(
-                f"{group[0]} key", into(group[0]), lambda one, node=node: key(calls, node, one)
+            keys = op.map(
+                f"{group[0]} key",
+                into(group[0]),
+                lambda message, node=node: key(calls, node, message),
             )
-            split = op.branch(f"{group[0]} key split", found, lambda one: isinstance(one, tuple))
+            split = op.branch(
+                f"{group[0]} key split", keys, lambda message: isinstance(message, tuple)
+            )
             gone.append(split.falses)
             folding = Folding(calls, node, results.append)
             given = windowed(str(group[0]), split.trues, node.operation.windows, folding)
@@ -119,18 +125,20 @@ def dataflow(case, calls, states, results):
             made = op.flat_map(
                 f"{group[0]} pass on",
                 into(group[0]),
-                lambda one, node=node: calls.pass_on(node, one),
+                lambda message, node=node: calls.pass_on(node, message),
             )
             streams[group[0]] = going_on(group[0], made)
             continue
         keyed = []
         for index in group:
-            found = op.map(
+            keys = op.map(
                 f"{index} key",
                 into(index),
-                lambda one, index=index: key(calls, nodes[index], one, index),
+                lambda message, index=index: key(calls, nodes[index], message, index),
             )
-            split = op.branch(f"{index} key split", found, lambda one: isinstance(one, tuple))
+            split = op.branch(
+                f"{index} key split", keys, lambda message: isinstance(message, tuple)
+            )
             gone.append(split.falses)
             keyed.append(split.trues)
         together = keyed[0] if len(keyed) == 1 else op.merge(f"{group[0]} together", *keyed)
@@ -151,8 +159,8 @@ def dataflow(case, calls, states, results):
 def key(calls, node, message, index=None):
     if has_operation(node, Windowed) and message.time > LAST:
         raise UnsupportedTopology("time-2", node.name, "Python's datetimes end before this time")
-    found = calls.key(node, message)
-    return (found.hex(), (index, found, message)) if isinstance(found, bytes) else found
+    encoded = calls.key(node, message)
+    return (encoded.hex(), (index, encoded, message)) if isinstance(encoded, bytes) else encoded
 
 
 def visitor(calls, nodes, partition, states):
@@ -162,7 +170,7 @@ def visitor(calls, nodes, partition, states):
         index, encoded, message = item
         outcomes, state = calls.visit(nodes[index], encoded, message, state)
         states[partition, encoded] = state
-        return state, [{index: one} for one in outcomes]
+        return state, [{index: outcome} for outcome in outcomes]
 
     return visit
 

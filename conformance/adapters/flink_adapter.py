@@ -76,24 +76,24 @@ class Run:
 
     def follow(self, index, outcomes):
         """Yield what comes of a node's outcomes on the way to the next state partitions."""
-        for one in outcomes:
-            if not isinstance(one, Message):
-                yield self.result(one)
+        for outcome in outcomes:
+            if not isinstance(outcome, Message):
+                yield self.result(outcome)
                 continue
             for consumer in self.consumers[index]:
                 node = self.nodes[consumer]
                 if not has_operation(node, Stateful):
-                    yield from self.follow(consumer, self.calls.pass_on(node, one))
+                    yield from self.follow(consumer, self.calls.pass_on(node, outcome))
                     continue
-                key, partition = self.calls.key(node, one), node.operation.partition
+                key, partition = self.calls.key(node, outcome), node.operation.partition
                 if not isinstance(key, bytes):
                     yield self.result(key)
                     continue
                 place = f"{self.number} {key.hex()} {partition}"
-                yield Item(self.number, place, self.layers[partition], consumer, one)
+                yield Item(self.number, place, self.layers[partition], consumer, outcome)
 
-    def result(self, one):
-        return Item(self.number, str(self.number), 0, 0, one)
+    def result(self, outcome):
+        return Item(self.number, str(self.number), 0, 0, outcome)
 
     def take(self, one):
         """Note a result."""
@@ -183,7 +183,8 @@ def add(environment, runs, cases, tasks, path):
     """Add cases that have operators of so many tasks."""
     records = [(number, at) for number in cases for at in range(len(runs[number].records))]
     stream = environment.from_collection(records).flat_map(Begin(cases))
-    for layer in range(1, max(max(runs[one].layers.values(), default=0) for one in cases) + 1):
+    layers = max(max(runs[number].layers.values(), default=0) for number in cases)
+    for layer in range(1, layers + 1):
         keyed = stream.key_by(attrgetter("place"), Types.STRING())
         stream = keyed.process(Visit(cases, layer)).set_parallelism(tasks)
     stream.flat_map(Leave(path))

@@ -30,12 +30,12 @@ class Naive:
         states, results = {}, []
 
         def follow(index, outcomes):
-            for one in outcomes:
-                if not isinstance(one, Message):
-                    results.append(one)  # an output, a dead letter, an end
+            for outcome in outcomes:
+                if not isinstance(outcome, Message):
+                    results.append(outcome)  # an output, a dead letter, an end
                     continue
                 for consumer in application.consumers[index]:
-                    follow(consumer, step(application.nodes[consumer], one))
+                    follow(consumer, step(application.nodes[consumer], outcome))
 
         def step(node, message):
             if not has_operation(node, Stateful):

@@ -136,8 +136,8 @@ class Frames:
 
     def going_on(self, outcomes):
         """Return the messages among outcomes, and note the others."""
-        self.results += [one for one in outcomes if not isinstance(one, Message)]
-        return [one for one in outcomes if isinstance(one, Message)]
+        self.results += [outcome for outcome in outcomes if not isinstance(outcome, Message)]
+        return [outcome for outcome in outcomes if isinstance(outcome, Message)]
 
     def begun(self, item):
         messages = self.going_on(self.calls.begin(*item))
@@ -151,11 +151,11 @@ class Frames:
     def keyed(self, index):
         """Return what comes to a step with state or windows: its index, the key, a message."""
 
-        def found(message):
+        def keyed_message(message):
             key = self.calls.key(self.nodes[index], message)
             return [(index, key, message)] if isinstance(key, bytes) else self.going_on([key])
 
-        return self.into(index).apply(found, expand=True)
+        return self.into(index).apply(keyed_message, expand=True)
 
     def add_partition(self, partition, group):
         """Add the steps over a state partition."""
@@ -167,7 +167,7 @@ class Frames:
             if after is not None:
                 state.set_bytes(partition, after)
                 self.stored[partition, key] = state
-            return [(index, one) for one in self.going_on(outcomes)]
+            return [(index, outcome) for outcome in self.going_on(outcomes)]
 
         grouped = by_key([self.keyed(index) for index in group], partition)
         visited = grouped.apply(visit, stateful=True, expand=True)

@@ -169,10 +169,10 @@ def _searched(search: Search, rule: str) -> str:
             search.search()
             if not search.findings.failing:
                 break
-            found = len(failures)
-            search.explain(found + 1)
+            before = len(failures)
+            search.explain(before + 1)
             # None was added if the time is over.
-            if len(failures) == found or _counts(failures[-1], rule):
+            if len(failures) == before or _counts(failures[-1], rule):
                 break
     except HarnessError as error:
         return str(error)
@@ -196,11 +196,11 @@ def _kill(
 
 def installed_mutants() -> list[Mutant]:
     """Return the mutants of all engines that are installed."""
-    found: list[Mutant] = []
+    mutants: list[Mutant] = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         try:
             offered = point.load()
         except ImportError:  # of an engine that is not installed
             continue
-        found += offered()
-    return found
+        mutants += offered()
+    return mutants

@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("wallaroo_engine"):
         return
     named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
-    if not any(_is_suite(one) for one in named):  # with xdist, a worker is told it by name
+    if not any(map(_is_suite, named)):  # with xdist, a worker gets it by name
         config.args = [*named, str(_SUITE)]
 
 
@@ -60,25 +60,25 @@ def wallaroo_findings(
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return _findings(config)
     place = tmp_path_factory.getbasetemp().parent / "wallaroo-conformance"  # which all workers see
-    found = place / "findings.json"
+    file = place / "findings.json"
     try:
         place.mkdir(mode=0o700)
     except FileExistsError:
-        return _awaited(found)
+        return _awaited(file)
     text = json.dumps(_findings(config))
-    part = found.with_suffix(".part")
+    part = file.with_suffix(".part")
     part.write_text(text, encoding="utf-8")
-    part.rename(found)  # whole, or not there
+    part.rename(file)  # whole, or not there
     return dict(json.loads(text))
 
 
-def _awaited(found: Path) -> dict[str, Any]:
+def _awaited(file: Path) -> dict[str, Any]:
     end = time.monotonic() + _PATIENCE
-    while not found.exists():
+    while not file.exists():
         if time.monotonic() > end:
-            pytest.fail(f"no worker wrote {found}: has the one that runs the cases died?")
+            pytest.fail(f"no worker wrote {file}: has the one that runs the cases died?")
         time.sleep(0.1)
-    return dict(json.loads(found.read_text(encoding="utf-8")))
+    return dict(json.loads(file.read_text(encoding="utf-8")))
 
 
 def _findings(config: pytest.Config) -> dict[str, Any]:

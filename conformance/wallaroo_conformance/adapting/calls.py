@@ -145,28 +145,28 @@ class Calls:
         """
         operation = step.operation
         assert isinstance(operation, (Stateful, Windowed, KeyBy))
-        found: Key | None = None
+        valid: Key | None = None
         try:
             if operation.route is not None:
-                found = self._called(
+                valid = self._called(
                     operation.route.call, Reason.RAISED, self._thaw(message.frozen)
                 )
             elif not isinstance(operation, KeyBy):
-                found = message.key if operation.keyed else SINGLE_KEY
-            candidate, found = found, None
+                valid = message.key if operation.keyed else SINGLE_KEY
+            candidate, valid = valid, None
             if not isinstance(operation, Stateful):
                 judged_key(candidate)
                 return encode_key(candidate)
             partition = self._application.partition[operation.partition]
-            known = judged_key(candidate, u64=partition.u64)
-            found = candidate
-            assert found is not None
+            entity = judged_key(candidate, u64=partition.u64)
+            valid = candidate
+            assert valid is not None
             listed = self._listed[partition.name]
-            if listed is not None and known not in listed:
-                raise unknown_key(found, partition, lambda key: identity(key) in listed)
-            return encode_key(found)
+            if listed is not None and entity not in listed:
+                raise unknown_key(valid, partition, lambda key: identity(key) in listed)
+            return encode_key(valid)
         except DeadLetterError as dead:
-            return self._dead(step, message, dead, found)
+            return self._dead(step, message, dead, valid)
 
     def visit(
         self, step: Step, key: bytes, message: Message, state: bytes | None
@@ -208,13 +208,13 @@ class Calls:
             states: by (state partition's name, key): states as `visit` left them.
             partitions: the case's number of partitions.
         """
-        found = []
+        listed = []
         for (partition, encoded), state in states.items():
             if state is not None:
                 key = decode_key(encoded)
                 number = partition_number(key, partitions or 1)
-                found.append(Entity(partition, key, number, structure_or_kind(self._thaw(state))))
-        return found
+                listed.append(Entity(partition, key, number, structure_or_kind(self._thaw(state))))
+        return listed
 
     def trace(self, results: Iterable[Outcome], entities: Iterable[Entity]) -> Trace:
         """Return a trace: outputs in the order given, dead letters in their own (dead-1).
@@ -227,13 +227,13 @@ class Calls:
         outputs: dict[tuple[str, int], list[bytes]] = {sink: [] for sink in self._application.sinks}
         letters: list[DeadLetter] = []
         ends: list[Ended] = []
-        for one in results:
-            if isinstance(one, Output):
-                outputs[one.sink].append(one.output)
-            elif isinstance(one, DeadLetter):
-                letters.append(one)
-            elif isinstance(one, Ended):
-                ends.append(one)
+        for result in results:
+            if isinstance(result, Output):
+                outputs[result.sink].append(result.output)
+            elif isinstance(result, DeadLetter):
+                letters.append(result)
+            elif isinstance(result, Ended):
+                ends.append(result)
         return Trace(
             {sink: tuple(written) for sink, written in outputs.items()},
             tuple(sorted(letters, key=lambda letter: letter.order)),

@@ -87,9 +87,9 @@ def refuse_branches_that_meet(application: Application, engine: str) -> None:
         reaching: set[int] = set()
         for origin in reversed(range(len(nodes))):
             ways = [
-                one
-                for one in application.consumers[origin]
-                if one in reaching or group_of[one] == group_of[index]
+                consumer
+                for consumer in application.consumers[origin]
+                if consumer in reaching or group_of[consumer] == group_of[index]
             ]
             if len(ways) > 1:
                 reason = f"{engine} takes one of the branches before the other"

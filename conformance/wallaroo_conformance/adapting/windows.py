@@ -216,8 +216,8 @@ class Folding:
         before, after = self._added
         return {
             bounds: part
-            for one in (folded, other)
-            for bounds, part in (before if one == after else one).items()
+            for part_of in (folded, other)
+            for bounds, part in (before if part_of == after else part_of).items()
         }
 
     def give(self, folded: Folded, key: bytes, start: int | None = None) -> list[Outcome]:
@@ -262,12 +262,12 @@ class Folding:
         if not folded or not other:
             return folded or other
         # In order of the first event time; on a tie the older one comes first (window-7).
-        found = sorted([*folded.items(), *other.items()], key=lambda item: item[0][0])
+        ordered = sorted([*folded.items(), *other.items()], key=lambda item: item[0][0])
         key, message = self._joining
-        part = self._calls.combine(self._step, key, message, [part for _, part in found])
+        part = self._calls.combine(self._step, key, message, [part for _, part in ordered])
         if not self._is_good(part, message):
             return None
-        bounds = [bound for bound, _ in found]
+        bounds = [bound for bound, _ in ordered]
         return {(bounds[0][0], max(last for _, last in bounds)): part}
 
     def _is_good(self, part: bytes | Outcome, message: Message) -> TypeGuard[bytes]:

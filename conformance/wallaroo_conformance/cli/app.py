@@ -125,10 +125,10 @@ def _mixed(files: list[Path], sources: list[str], application: Application, kind
     """
     if len(files) == 1:
         read = payloads_of(files[0], application, sources[0], kind)
-        log = [(sources[number % len(sources)], one) for number, one in enumerate(read)]
+        log = [(sources[number % len(sources)], payload) for number, payload in enumerate(read)]
     elif len(files) == len(sources):
         columns = [
-            [(source, one) for one in payloads_of(path, application, source, kind)]
+            [(source, payload) for payload in payloads_of(path, application, source, kind)]
             for path, source in zip(files, sources, strict=True)
         ]
         log = [entry for row in zip_longest(*columns) for entry in row if entry is not None]
@@ -157,10 +157,10 @@ def payloads_of(path: Path, application: Application, source: str, kind: str) ->
     payloads = parser.feed(given)
     whole = parser.error is None and not parser.pending
     if kind == "samples":
-        found = payloads if whole else _lines(given)
+        samples = payloads if whole else _lines(given)
         what = "frames" if whole else "lines"
-        print(escaped(f"{path}: {len(found)} {what}"), file=sys.stderr)
-        return found
+        print(escaped(f"{path}: {len(samples)} {what}"), file=sys.stderr)
+        return samples
     if parser.error is not None:
         raise PortabilityError(f"{path}: {parser.error}")
     if parser.pending:

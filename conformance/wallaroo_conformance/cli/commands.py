@@ -240,8 +240,8 @@ def _could_be_run(program: str, command: Callable[[], int]) -> int:
 
 
 def _budget(text: str) -> float:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"expected a time, as 90s, 2m or 1h, not {text!r}")
     return seconds

@@ -72,7 +72,7 @@ def conform(options: argparse.Namespace) -> int:
         return KEPT
     if options.show is not None:
         return show_case(options)
-    for pattern in [one.strip() for one in options.rules.split(",") if one.strip()]:
+    for pattern in [rule.strip() for rule in options.rules.split(",") if rule.strip()]:
         if not any(fits(rule, pattern) for rule in RULES):  # found out now, not after a search
             hint = did_you_mean(pattern, RULES)
             raise UsageError(f"--rules: no rule is called {pattern!r}{hint}")
@@ -104,7 +104,7 @@ def _lines_of(catalogue: Mapping[str, Any]) -> Iterator[str]:
     """Yield the catalogue as JSON text, a line for each operator."""
     rest = json.dumps({name: it for name, it in catalogue.items() if name != "operators"})
     yield f'{rest[:-1]}, "operators": [\n'
-    operators = [json.dumps(one, separators=(",", ":")) for one in catalogue["operators"]]
+    operators = [json.dumps(operator, separators=(",", ":")) for operator in catalogue["operators"]]
     yield ",\n".join(operators)
     yield "\n]}\n"
 
@@ -199,7 +199,7 @@ def _wrong_operators(engine: Engine) -> tuple[str, ...]:
     wrong = wrong_operators(engine)
     if wrong:
         print(operators_text(wrong, engine.name), end="\n\n")
-    return tuple([name for one in wrong for name in one.names])
+    return tuple([name for operator in wrong for name in operator.names])
 
 
 def _print(report: Report) -> None:

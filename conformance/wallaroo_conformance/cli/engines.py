@@ -87,9 +87,9 @@ def find_adapter(name: str) -> Path:
     for path in tried:
         if path.is_file():
             return path
-    known = sorted(path.stem.removesuffix(_SUFFIX) for path in OURS.glob("*.py"))
+    names = sorted(path.stem.removesuffix(_SUFFIX) for path in OURS.glob("*.py"))
     raise AdapterError(
-        f"no adapter {name!r}: give the path of a script, or one of {', '.join(known) or 'none'}"
+        f"no adapter {name!r}: give the path of a script, or one of {', '.join(names) or 'none'}"
     )
 
 

@@ -76,11 +76,11 @@ def _line(came: Kill) -> str:
     mutant = came.mutant
     mark = "ok " if came.ok else "BAD"
     messages = "" if came.messages is None else came.messages
-    found = came.problem or ", ".join(came.rules) or "nothing"
+    rules = came.problem or ", ".join(came.rules) or "nothing"
     wanted = "(harness)" if mutant.incomplete else mutant.rule or "(nothing)"
     return (
         f"{mark} {mutant.name:40} {mutant.home:10} {wanted:10} {messages!s:>8} "
-        f"{came.seconds:6.1f}s  {found}"
+        f"{came.seconds:6.1f}s  {rules}"
     )
 
 

@@ -313,7 +313,7 @@ def missing(outputs: Sequence[bytes], brought: Sequence[bytes]) -> str:
         if not ends:
             got = f"{data[:60]!r}{'…' if len(data) > 60 else ''}"
             return f"connection {number} brought {got}, which is no part of what must come"
-        reached = {max(one, end) for one in reached for end in ends}
+        reached = {max(before, end) for before in reached for end in ends}
     if len(outputs) in reached:
         return ""
     came = max(reached)

@@ -128,7 +128,7 @@ def _is_one_of(values: tuple[Any, ...]) -> Any:
 
 
 def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _is_flag(value: Any) -> bool:

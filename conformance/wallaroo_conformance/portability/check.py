@@ -172,8 +172,11 @@ def _remembered(
 
     # In another order, each run has other runs before it.
     backwards = subject.answers(logs[::-1])[::-1]
-    others = [one["trace"] != other["trace"] for one, other in zip(first, backwards, strict=True)]
-    suspects = [log for log, other in zip(logs[1:], others[1:], strict=True) if other]
+    suspects = [
+        log
+        for log, answer, other in zip(logs[1:], first[1:], backwards[1:], strict=True)
+        if answer["trace"] != other["trace"]
+    ]
     shown = chain.from_iterable(shows([logs[0], *suspects[:2]]))
     wanted = [each for each in shown if each.step not in by_address]
     return reduced(wanted, shows, smaller, _MOST_REMEMBERING)
@@ -274,13 +277,13 @@ def _shown(engine: Engine, case: Case, actual: Trace | Crash) -> list[AppFinding
     if actual.comparable() == expected.comparable():
         return []
     wanted, came = trace_lines(expected), trace_lines(actual)
-    pairs = [(one, other) for one, other in zip(wanted, came, strict=False) if one != other]
-    one, other = pairs[0] if pairs else (wanted[-1], came[-1])
+    pairs = [lines for lines in zip(wanted, came, strict=False) if lines[0] != lines[1]]
+    right, wrong = pairs[0] if pairs else (wanted[-1], came[-1])
     ways = [
         *([f"batches {list(case.batches)}"] if case.batches is not None else []),
         *([f"{case.partitions} partitions"] if case.partitions is not None else []),
         *(["a worker that dies"] if case.faults else []),
     ]
     how = f" with {', '.join(ways)}" if ways else ""
-    text = f"{engine.name} differs from the reference{how}: {other}; it should be {one}"
+    text = f"{engine.name} differs from the reference{how}: {wrong}; it should be {right}"
     return [AppFinding("engines differ", engine.name, "", text, list(case.input_log))]

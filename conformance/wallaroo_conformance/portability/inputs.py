@@ -98,8 +98,8 @@ def drawn_inputs(payloads: Mapping[str, SearchStrategy[bytes]]) -> Inputs:
     def smaller(payload: bytes) -> list[bytes]:
         # Only the strategies know which payloads are valid.
         size = len(payload), payload
-        sizes = sorted((len(one), one) for one in met if (len(one), one) < size)
-        return [one for _, one in sizes[:_MOST_SMALLER]]
+        sizes = sorted((len(other), other) for other in met if (len(other), other) < size)
+        return [other for _, other in sizes[:_MOST_SMALLER]]
 
     return Inputs(logs, smaller)
 
@@ -210,9 +210,10 @@ def _parts(payload: bytes) -> list[bytes]:
 def _kinds(samples: tuple[bytes, ...]) -> list[list[bytes]]:
     """Return samples that look alike together: by first byte, and roughly by size and fields."""
     kinds: dict[tuple[bytes, int, int], list[bytes]] = {}
-    for one in samples:
-        fields = len(_SEPARATORS.split(one))
-        kinds.setdefault((one[:1], len(one).bit_length(), fields.bit_length()), []).append(one)
+    for sample in samples:
+        fields = len(_SEPARATORS.split(sample))
+        kind = sample[:1], len(sample).bit_length(), fields.bit_length()
+        kinds.setdefault(kind, []).append(sample)
     return list(kinds.values())
 
 

@@ -147,9 +147,9 @@ def observed(application: Application, calls: list[list[Any]]) -> Application:
     return instrument(application, around)
 
 
-def _key(found: Any) -> Any:
+def _key(key: Any) -> Any:
     try:
-        return key_to_json(found)
+        return key_to_json(key)
     except (BadKeyError, TypeError, AttributeError):
         return None
 

@@ -143,10 +143,10 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
 def operators_text(wrong: Sequence[WrongOperator], engine: str) -> str:
     """Return which operators are wrong, each with an input, and what is wanted and what came."""
     lines: list[str] = []
-    for one in wrong:
-        case, failing = one.failing.case, one.failing
+    for operator in wrong:
+        case, failing = operator.failing.case, operator.failing
         inputs = input_text(case).splitlines()
-        lines.append(f"{' or '.join(one.names)}, in {', '.join(operators_of(case))}:")
+        lines.append(f"{' or '.join(operator.names)}, in {', '.join(operators_of(case))}:")
         lines += [f"  input     {line}" for line in inputs[:_MOST_INPUTS]]
         if len(inputs) > _MOST_INPUTS:
             lines.append(f"  and {len(inputs) - _MOST_INPUTS} more")
@@ -204,6 +204,6 @@ def _columns(failure: Failure, engine: str, width: int) -> str:
     lines = [f"    {'the reference':{column}}  {engine}"]
     for mark, left, right in traces_side_by_side(failure.expected, failure.actual):
         cells = [textwrap.wrap(text, column) for text in (left, right)]
-        for one, other in zip_longest(*cells, fillvalue=""):
-            lines.append(f"  {mark} {one:{column}}  {other}".rstrip())
+        for row in zip_longest(*cells, fillvalue=""):
+            lines.append(f"  {mark} {row[0]:{column}}  {row[1]}".rstrip())
     return "\n".join(lines)

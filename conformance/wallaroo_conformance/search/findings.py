@@ -119,7 +119,7 @@ class Findings:
             self.first_failure = time.monotonic() - self._begun
         self.failing.append(failing)
         if len(self.failing) > 2 * _MOST_FAILING:
-            self.failing.sort(key=lambda one: one.size)
+            self.failing.sort(key=lambda each: each.size)
             del self.failing[_MOST_FAILING:]
 
     def take_smallest(self) -> Failing | None:
@@ -143,7 +143,7 @@ class Findings:
     def add_failure(self, failure: Failure) -> None:
         """Note the failure of a failing case, and drop the failing cases that it explains."""
         self.failures.append(failure)
-        self.failing = [one for one in self.failing if not self.is_explained(one)]
+        self.failing = [failing for failing in self.failing if not self.is_explained(failing)]
 
     def failures_of(self, rules: str) -> list[Failure]:
         """Return the failures that name a rule which fits a pattern, filed under the first."""
@@ -177,25 +177,27 @@ class Findings:
         stated = [(law.rule, law.name, law.says) for law in LAWS]
         stated += [(relation.rule, relation.name, relation.says) for relation in RELATIONS]
         broken = {failure.laws[0].id for failure in self.failures_of(rules)}
-        found = [
-            self._law_result(*one, unsupported, broken) for one in stated if fits(one[0], rules)
+        results = [
+            self._law_result(*law, unsupported, broken) for law in stated if fits(law[0], rules)
         ]
-        return self._without_refused_rules(found)
+        return self._without_refused_rules(results)
 
     def _without_refused_rules(self, results: list[LawResult]) -> list[LawResult]:
         """Return results in which no law waits to be met whose rule the engine refuses.
 
         All cases that met the rule were refused, so no other law of it can be missing.
         """
-        begun = {one.rule for one in results if one.status in ("kept", "broken")}
-        refused = {one.rule: one.note for one in results if one.note.startswith("refused:")}
+        begun = {result.rule for result in results if result.status in ("kept", "broken")}
+        refused = {
+            result.rule: result.note for result in results if result.note.startswith("refused:")
+        }
         return [
-            replace(one, status="unsupported", note=refused[one.rule])
-            if one.status == "not exercised"
-            and one.rule in refused.keys() - begun
-            and not self.differed[f"{one.rule}/{one.name}"]
-            else one
-            for one in results
+            replace(result, status="unsupported", note=refused[result.rule])
+            if result.status == "not exercised"
+            and result.rule in refused.keys() - begun
+            and not self.differed[f"{result.rule}/{result.name}"]
+            else result
+            for result in results
         ]
 
     def _law_result(

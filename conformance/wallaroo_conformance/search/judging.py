@@ -115,7 +115,11 @@ class Judge:
         wanted = [relation for relation in RELATIONS if relation.id in relations]
         offering: list[ConformanceCase] = []
         for meaning in self.oracle.ask([self.adapted(case) for case in cases]):
-            offered = [one for relation in wanted if (one := relation.variant(meaning, rng))]
+            offered = [
+                variant_of_it
+                for relation in wanted
+                if (variant_of_it := relation.variant(meaning, rng))
+            ]
             beyond = self.beyond(meaning)
             if beyond is None and any(map(self._may_vary, offered)):
                 offering.append(meaning.case)
@@ -135,7 +139,9 @@ class Judge:
             variants = self._variants(meaning, rng)
             if variants:
                 rng.shuffle(variants)
-                variant = min(variants, key=lambda one: planned[one.relation.id])
+                variant = min(
+                    variants, key=lambda variant_of_it: planned[variant_of_it.relation.id]
+                )
                 planned[variant.relation.id] += 1
                 pairs.append((meaning, variant))
         return pairs
@@ -143,7 +149,7 @@ class Judge:
     def _variants(self, meaning: Meaning, rng: random.Random) -> list[Variant]:
         """Return the variants of a case that the engine can run, one for each relation."""
         offered = [relation.variant(meaning, rng) for relation in RELATIONS]
-        return [one for one in offered if one and self._may_vary(one)]
+        return [variant for variant in offered if variant and self._may_vary(variant)]
 
     def first_failing(
         self, cases: Sequence[ConformanceCase], like: Failing | None = None
@@ -216,9 +222,9 @@ class Judge:
         if not isinstance(result, Trace):
             return
         relation = variant.relation
-        one, other = self.claims.comparable(answer, result)
+        first_trace, second_trace = self.claims.comparable(answer, result)
         right = self.failing(first, answer) is None
-        if isinstance(other, Trace) and variant.agree(one, other):
+        if isinstance(second_trace, Trace) and variant.agree(first_trace, second_trace):
             self.findings.kept[relation.id] += right and says_something(answer)
         elif len(self.findings.failing) == before and right:
             # Both answers are the reference's, and still they disagree: the reference is wrong.

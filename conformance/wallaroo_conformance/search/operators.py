@@ -47,26 +47,30 @@ def wrong_operators(engine: Engine) -> list[WrongOperator]:
             known = {name for names in wrong for name in names}
             left = [case for case in cases if known.isdisjoint(operators_of(case))]
             failing: list[Failing] = []
-            for meaning, found in _judged(judge, left):
+            for meaning, case_failing in _judged(judge, left):
                 tried.update(operators_of(meaning.case))
-                if found is not None:
+                if case_failing is not None:
                     failed.update(operators_of(meaning.case))
-                    failing.append(found)
-            for one in failing:
-                shares = {name: failed[name] / tried[name] for name in operators_of(one.case)}
+                    failing.append(case_failing)
+            for case_failing in failing:
+                shares = {
+                    name: failed[name] / tried[name] for name in operators_of(case_failing.case)
+                }
                 blamed = [name for name, share in shares.items() if share == max(shares.values())]
-                wrong.setdefault(tuple(blamed), one)
+                wrong.setdefault(tuple(blamed), case_failing)
         sure = {names for names in wrong if len(names) == 1}
         return [
-            WrongOperator(names, _alone(judge, one))
-            for names, one in wrong.items()
+            WrongOperator(names, _alone(judge, case_failing))
+            for names, case_failing in wrong.items()
             if names in sure or not any({*name} < {*names} for name in sure)
         ]
 
 
 def _alone(judge: Judge, failing: Failing) -> Failing:
     """Return a case of one message that fails too, if there is one."""
-    each = [found for _, found in _judged(judge, one_by_one(failing.case)) if found is not None]
+    each = [
+        simpler for _, simpler in _judged(judge, one_by_one(failing.case)) if simpler is not None
+    ]
     return each[0] if each else failing
 
 
@@ -75,7 +79,7 @@ def _judged(
 ) -> Iterator[tuple[Meaning, Failing | None]]:
     """Yield the cases that the engine has run, and how it differs."""
     asked = judge.oracle.ask([*dict.fromkeys(map(judge.adapted, cases))])
-    meanings = [one for one in asked if judge.beyond(one) is None]
+    meanings = [meaning for meaning in asked if judge.beyond(meaning) is None]
     results = judge.runner.run([meaning.case for meaning in meanings])
     for meaning, result in zip(meanings, results, strict=False):
         if not judge.refused(result):
