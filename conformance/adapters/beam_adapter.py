@@ -66,8 +66,7 @@ class Beam:
         with beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([])) as pipeline:
             add_nodes(pipeline, case.application, number)
         RUNS[number] = None
-        entities = run.calls.entities(run.states, case.partitions)
-        return run.calls.trace(run.results, entities)
+        return run.calls.trace(run.results, run.states, case.partitions)
 
 
 def add_nodes(pipeline, application, number):

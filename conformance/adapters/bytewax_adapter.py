@@ -76,7 +76,7 @@ class Bytewax:
             while cause.__cause__ is not None:
                 cause = cause.__cause__
             raise cause from None
-        return calls.trace(results, calls.entities(states, case.partitions))
+        return calls.trace(results, states, case.partitions)
 
 
 def dataflow(case, calls, states, results):

@@ -104,7 +104,7 @@ class Run:
             self.results.append(one)
 
     def trace(self):
-        return self.calls.trace(self.results, self.calls.entities(self.states, self.partitions))
+        return self.calls.trace(self.results, self.states, self.partitions)
 
 
 def runs_of(cases):

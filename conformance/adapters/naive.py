@@ -51,7 +51,7 @@ class Naive:
             outcomes = calls.begin(sequence, record)
             if outcomes:
                 follow(first[record.source], outcomes)
-        return calls.trace(results, calls.entities(states, case.partitions))
+        return calls.trace(results, states, case.partitions)
 
 
 if __name__ == "__main__":

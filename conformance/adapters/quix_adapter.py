@@ -85,7 +85,7 @@ class Quix:
             if ended == set(case.application.sources):
                 frames.process([HEARTBEAT])
             states = {place: state.get_bytes(place[0]) for place, state in frames.stored.items()}
-            return calls.trace(frames.results, calls.entities(states, case.partitions))
+            return calls.trace(frames.results, states, case.partitions)
 
 
 class Frames:

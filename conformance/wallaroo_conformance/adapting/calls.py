@@ -14,6 +14,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from wallaroo.canonical import structure_or_kind
@@ -199,30 +200,19 @@ class Calls:
         except DeadLetterError as dead:
             return [self._dead(step, message, dead, found)], state
 
-    def entities(
-        self, states: Mapping[tuple[str, bytes], bytes | None], partitions: int | None
-    ) -> list[Entity]:
-        """Return the final state entities, as a trace lists them.
-
-        Args:
-            states: by (state partition's name, key): states as `visit` left them.
-            partitions: the case's number of partitions.
-        """
-        listed = []
-        for (partition, encoded), state in states.items():
-            if state is not None:
-                key = decode_key(encoded)
-                number = partition_number(key, partitions or 1)
-                listed.append(Entity(partition, key, number, structure_or_kind(self._thaw(state))))
-        return listed
-
-    def trace(self, results: Iterable[Outcome], entities: Iterable[Entity]) -> Trace:
+    def trace(
+        self,
+        results: Iterable[Outcome],
+        states: Mapping[tuple[str, bytes], bytes | None] = MappingProxyType({}),
+        partitions: int | None = None,
+    ) -> Trace:
         """Return a trace: outputs in the order given, dead letters in their own (dead-1).
 
         Args:
             results: the outputs, dead letters and early ends of a run; of several ends the first
                 in order of lineage counts.
-            entities: the final state entities.
+            states: by (state partition's name, key): the final states, as `visit` left them.
+            partitions: the case's number of partitions.
         """
         outputs: dict[tuple[str, int], list[bytes]] = {sink: [] for sink in self._application.sinks}
         letters: list[DeadLetter] = []
@@ -234,10 +224,16 @@ class Calls:
                 letters.append(result)
             elif isinstance(result, Ended):
                 ends.append(result)
+        entities = []
+        for (partition, encoded), state in states.items():
+            if state is not None:
+                key = decode_key(encoded)
+                number, form = partition_number(key, partitions or 1), self._thaw(state)
+                entities.append(Entity(partition, key, number, structure_or_kind(form)))
         return Trace(
             {sink: tuple(written) for sink, written in outputs.items()},
             tuple(sorted(letters, key=lambda letter: letter.order)),
-            sorted_entities(list(entities)),
+            sorted_entities(entities),
             min(ends, key=lambda end: end.lineage, default=None),
         )
 

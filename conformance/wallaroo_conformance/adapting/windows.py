@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeGuard
 
 from wallaroo.aggregations import WindowBounds
@@ -25,7 +26,7 @@ from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.records import Record, Tick
 from wallaroo.topology import Application, Step
-from wallaroo.trace import DeadLetter, Ended, Entity, Reason, Trace
+from wallaroo.trace import DeadLetter, Ended, Reason, Trace
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
 from wallaroo_conformance.adapting.calls import Calls, Message, Outcome
 
@@ -126,8 +127,13 @@ class WindowCalls(Calls):
         self._late[step.name, "partly"] += 1
 
     @override
-    def trace(self, results: Iterable[Outcome], entities: Iterable[Entity]) -> Trace:
-        return replace(super().trace(results, entities), late=dict(self._late))
+    def trace(
+        self,
+        results: Iterable[Outcome],
+        states: Mapping[tuple[str, bytes], bytes | None] = MappingProxyType({}),
+        partitions: int | None = None,
+    ) -> Trace:
+        return replace(super().trace(results, states, partitions), late=dict(self._late))
 
     def _combined(self, step: Step, parts: Sequence[bytes]) -> Any:
         combine = _windowed(step).aggregation.combine

@@ -50,12 +50,7 @@ def old_states(run: LiveRun) -> None:
 
 def _end_with(run: LiveRun, source: str, payload: bytes) -> None:
     """Send a frame, and stop in order."""
-    before = run.handle.progress().received
-    run.hand_over(run.connect(source), [payload])
-    run.until(lambda: run.handle.progress().received > before)
-    for sender in run.senders:
-        sender.close()
-    run.senders.clear()
+    run.finish(run.send(source, [payload]))
     run.ended(("stop-1",), 0, stop=True)
 
 

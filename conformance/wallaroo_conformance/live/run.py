@@ -257,11 +257,6 @@ class LiveRun:
             rules = ("frame-2", *rules)
         return ("frame-3", *rules) if self._refused else rules
 
-    def until(self, happened: Callable[[], bool]) -> None:
-        """Wait until the server has come so far."""
-        if not wait_until(happened, self.patience):
-            self.broken(("order-2",), "what was sent is not received")
-
     def received(self, rules: tuple[str, ...], *, at_once: bool = False) -> None:
         """Wait until what was sent, and no more, has been received."""
         if self._restarted or self._live.generated:  # then progress does not count frames alone
@@ -335,6 +330,7 @@ class LiveRun:
         self.note(f"serve from {checkpoint.name}")
         options = replace(self._options, options={**_own_options(checkpoint), **own})
         self.handle = self.engine.serve(self._application, options)
+        self._restarted = True
 
     # -- what comes out --------------------------------------------------------------------------
 

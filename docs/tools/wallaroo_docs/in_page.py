@@ -20,15 +20,14 @@ from wallaroo import testing
 from wallaroo.drawing.svg import svg
 from wallaroo.errors import WallarooError
 from wallaroo.loading import set_up
+from wallaroo.readable import NOTHING
 from wallaroo.testing import Result, Session
 from wallaroo.topology import Application, Sink, Source, Step
-from wallaroo_docs.examples import RESULTS
 from wallaroo_docs.line_input import events, payloads_of
 from wallaroo_docs.line_input import play as play_event
 from wallaroo_docs.performing import BadExampleError, directory, loaded, result_of_input
 from wallaroo_docs.projects import project
-from wallaroo_docs.show import shown as block_text
-from wallaroo_docs.show import wrapped
+from wallaroo_docs.show import sections, wrapped
 from wallaroo_docs.stepping import MOST, Playing, TooLongError
 
 APPLICATION = "application"
@@ -57,17 +56,17 @@ def run(kind: str, source: str, input: str) -> Sections:
         What came out, by the titles of the specification's blocks; ``error`` if something raised.
     """
     printed = io.StringIO()
-    sections: Sections = {}
+    came: Sections = {}
     try:
         with contextlib.redirect_stdout(printed):
-            sections = _RUNS[kind](source, input)
+            came = _RUNS[kind](source, input)
     except BaseException as error:  # noqa: BLE001 - whatever the reader's code raises is shown
-        sections = {"error": _text_of(error)}
+        came = {"error": _text_of(error)}
         if where := _where(error):
-            sections["where"] = where
+            came["where"] = where
     if printed.getvalue():
-        sections["printed"] = printed.getvalue()
-    return sections
+        came["printed"] = printed.getvalue()
+    return came
 
 
 def _run_application(source: str, text: str) -> Sections:
@@ -81,10 +80,10 @@ def _performed(source: str, text: str) -> tuple[Result, int | None]:
 
 def _run_lines(source: str, text: str) -> Sections:
     result = _played(application_of(source), text).result
-    sections = _sections(result, None)
+    came = _sections(result, None)
     if len(result.outputs) == 1 and result.output:
-        sections["outputs"] = _as_printed(result.output)
-    return sections
+        came["outputs"] = _as_printed(result.output)
+    return came
 
 
 def _played(application: Application, text: str) -> Session:
@@ -122,21 +121,8 @@ def application_of(source: str) -> Application:
 
 
 def _sections(result: Result, partitions: int | None) -> Sections:
-    trace = result.trace
-    happened = {
-        "outputs": True,
-        "dead letters": bool(trace.dead_letters),
-        "entities": bool(trace.entities),
-        "open windows": bool(trace.windows),
-        "late": bool(trace.late),
-        "findings": bool(trace.findings),
-        "ended": trace.ended is not None,
-    }
-    return {
-        title: block_text(title, result, partitions=partitions)
-        for title in RESULTS
-        if happened.get(title)
-    }
+    happened = {"outputs": f"{NOTHING}\n", **sections(result, partitions)}
+    return {title: text for title, text in happened.items() if title != "dead-letter lines"}
 
 
 def _as_printed(outputs: list[bytes]) -> str:

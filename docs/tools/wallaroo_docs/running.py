@@ -17,7 +17,7 @@ from wallaroo_docs.examples import RESULTS, Block, SpecExample, source_of
 from wallaroo_docs.performing import BadExampleError, execute, loaded, result_of_input
 from wallaroo_docs.promises import NotPromisedError, isolation_of
 from wallaroo_docs.sessions import serve
-from wallaroo_docs.show import shown, wrapped
+from wallaroo_docs.show import sections, shown, wrapped
 
 THE_REFERENCE = "reference"
 """The engine whose results stand in the documents."""
@@ -111,16 +111,11 @@ def _expect_all_shown(result: Result | None, titles: set[str], example: SpecExam
     """Refuse an example that does not show everything that happened."""
     if result is None:
         return
-    if result.outputs and "outputs" not in titles:
-        raise BadExampleError(f"{example.name}: its outputs are not shown")
-    if result.dead_letters and not titles & {"dead letters", "dead-letter lines"}:
-        raise BadExampleError(f"{example.name}: its dead letters are not shown")
-    if result.open_windows and "open windows" not in titles:
-        raise BadExampleError(f"{example.name}: its open windows are not shown")
-    if result.trace.late and "late" not in titles:
-        raise BadExampleError(f"{example.name}: its late messages are not shown")
-    if result.trace.ended and "ended" not in titles:
-        raise BadExampleError(f"{example.name}: that the run ended early is not shown")
+    happened = {*sections(result), *["outputs"] * bool(result.outputs)}
+    if titles & {"dead letters", "dead-letter lines"}:
+        titles = titles | {"dead letters", "dead-letter lines"}
+    if missing := happened - titles - {"entities", "findings"}:
+        raise BadExampleError(f"{example.name}: not shown: {', '.join(sorted(missing))}")
 
 
 def _printed(example: SpecExample, names: dict[str, Any]) -> dict[Block, str]:

@@ -19,19 +19,17 @@ import logging
 import re
 import socket
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
+
+from wallaroo_conformance.live.peers import SinkPeer, wait_until
 
 from wallaroo.engine import Engine, Handle, ServeOptions, Summary, load_engine
 from wallaroo.topology import Application
 from wallaroo_docs.promises import NotPromisedError, isolation_of
 
 _PATIENCE = 120.0  # seconds until an example that waits for something has failed
-_LOOK = 0.02  # seconds between looks whether a receiver is to close
 _PORT = re.compile(r"(127\.0\.0\.1):\d+")
 
 
@@ -44,7 +42,7 @@ class Session:
         log: what it logs.
     """
 
-    def __init__(self, handle: Handle, sink: Receiver, log: _Log) -> None:
+    def __init__(self, handle: Handle, sink: SinkPeer, log: _Log) -> None:
         self.summary: Summary | None = None
         self._handle = handle
         self._sink = sink
@@ -53,12 +51,12 @@ class Session:
     @property
     def received(self) -> bytes:
         """The bytes that the sinks sent."""
-        return b"".join(self._sink.connections)
+        return b"".join(self._sink.brought)
 
     @property
     def connections(self) -> list[bytes]:
         """What the sinks sent, connection by connection."""
-        return self._sink.connections
+        return self._sink.brought
 
     @property
     def log(self) -> list[str]:
@@ -78,12 +76,12 @@ class Session:
 
     def sink_comes(self) -> None:
         """Let the sink listen, after `serve(…, away=True)` or `sink_goes`."""
-        self._sink.listen()
+        self._sink.come_back()
 
     def sink_goes(self, *, after: bytes) -> None:
         """End the sink's connections and let it listen no more, once it has received `after`."""
         self._until(lambda: after in self.received)
-        self._sink.leave()
+        self._sink.go_away()
 
     def until(self, *, pending: int = 0, received: int = 0) -> None:
         """Wait until so many outputs are made and not delivered, so many frames received."""
@@ -91,11 +89,8 @@ class Session:
         self._until(lambda: self._handle.progress().received >= received)
 
     def _until(self, happened: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        while not happened():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{self._handle.progress()}, received {self.received!r:.200}")
-            time.sleep(_LOOK)
+        if not wait_until(happened, _PATIENCE):
+            raise TimeoutError(f"{self._handle.progress()}, received {self.received!r:.200}")
 
     def kill(self) -> None:
         """End the engine as kill -9 would."""
@@ -112,78 +107,8 @@ class Session:
             self.summary = self._handle.wait(_PATIENCE)
             if self.summary is None:
                 raise TimeoutError(f"the engine has not stopped within {_PATIENCE:g} s")
-            self._sink.close()
+            self._until(lambda: not self._sink.connections)  # all that has come is read
         return self.summary
-
-
-class Receiver:
-    """Something a sink connects to. Its port is taken before it listens, and after it has left."""
-
-    def __init__(self) -> None:
-        self.connections: list[bytes] = []
-        self._listener = self._bound(0)
-        self._threads: list[threading.Thread] = []
-        self._open: list[socket.socket] = []
-        self._closing = False
-
-    @property
-    def address(self) -> str:
-        """``HOST:PORT``."""
-        host, port = self._listener.getsockname()
-        return f"{host}:{port}"
-
-    def listen(self) -> None:
-        """Take connections from now on."""
-        self._closing = False
-        self._listener.listen()
-        self._listener.settimeout(_LOOK)
-        self._start(self._accept)
-
-    def leave(self) -> None:
-        """End all connections and listen no more."""
-        port: int = self._listener.getsockname()[1]
-        self._closing = True
-        for connection in self._open:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        self.close()
-        self._listener = self._bound(port)
-
-    def close(self) -> None:
-        """Stop, once everything that has come has been read."""
-        self._closing = True
-        for thread in self._threads:
-            thread.join(_PATIENCE)
-        self._listener.close()
-
-    def _bound(self, port: int) -> socket.socket:
-        sock = socket.socket()
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(("127.0.0.1", port))
-        return sock
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except TimeoutError:  # there is no connection to accept
-                if self._closing:
-                    return
-                continue
-            connection.settimeout(_PATIENCE)
-            self._open.append(connection)
-            self.connections.append(b"")
-            self._start(partial(self._read, connection, len(self.connections) - 1))
-
-    def _read(self, connection: socket.socket, number: int) -> None:
-        with connection, contextlib.suppress(ConnectionError):
-            while data := connection.recv(65536):
-                self.connections[number] += data
-
-    def _start(self, target: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, daemon=True)
-        self._threads.append(thread)
-        thread.start()
 
 
 class _Log(logging.Handler):
@@ -233,14 +158,15 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
         if recovery and not chosen.capabilities().recovery:
             raise NotPromisedError(f"the {engine} engine does not claim recovery")
         with contextlib.ExitStack() as stack:
-            sink = stack.enter_context(contextlib.closing(Receiver()))
-            if not away:
-                sink.listen()
+            sink = stack.enter_context(contextlib.closing(SinkPeer()))
+            if away:
+                sink.go_away()
             log = stack.enter_context(_Log().attached())
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-docs-"))
             place = ["--checkpoint", str(checkpoint or directory)]
             own = _own_options(chosen, place if recovery else [])
-            application = application_setup(["--in", "127.0.0.1:0", "--out", sink.address])
+            out = "{}:{}".format(*sink.address)
+            application = application_setup(["--in", "127.0.0.1:0", "--out", out])
             handle = chosen.serve(
                 application,
                 ServeOptions(

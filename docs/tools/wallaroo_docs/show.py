@@ -10,22 +10,31 @@ from wallaroo.testing import Result
 from wallaroo.trace import DeadLetter, Entity
 
 
-def shown(title: str, result: Result, *, partitions: int | None) -> str:
-    """Return the text of a block of that title for a run, with a newline at its end."""
+def sections(result: Result, partitions: int | None = None) -> dict[str, str]:
+    """Return the texts of the blocks of all that happened in a run, by their titles."""
     trace = result.trace
     lines = {
-        "outputs": lambda: readable.output_lines(result.outputs),
-        "dead letters": lambda: [readable.dead_letter_line(one) for one in trace.dead_letters],
-        "dead-letter lines": lambda: [_line(one) for one in trace.dead_letters],
-        "entities": lambda: [_entity(one, partitions) for one in trace.entities],
-        "open windows": lambda: [readable.window_line(one) for one in trace.windows],
-        "late": lambda: readable.late_lines(trace.late),
-        "findings": lambda: [
-            line for one in trace.findings for line in readable.finding_lines(one)
+        "outputs": readable.output_lines(result.outputs),
+        "dead letters": [readable.dead_letter_line(letter) for letter in trace.dead_letters],
+        "dead-letter lines": [_line(letter) for letter in trace.dead_letters],
+        "entities": [_entity(entity, partitions) for entity in trace.entities],
+        "open windows": [readable.window_line(window) for window in trace.windows],
+        "late": readable.late_lines(trace.late),
+        "findings": [
+            line for finding in trace.findings for line in readable.finding_lines(finding)
         ],
-        "ended": lambda: [] if trace.ended is None else [readable.ended_line(trace.ended)],
-    }[title]()
-    return "".join([f"{line}\n" for line in lines or [readable.NOTHING]])
+        "ended": [] if trace.ended is None else [readable.ended_line(trace.ended)],
+    }
+    return {title: _text(some) for title, some in lines.items() if some}
+
+
+def shown(title: str, result: Result, *, partitions: int | None) -> str:
+    """Return the text of a block of that title for a run, with a newline at its end."""
+    return sections(result, partitions).get(title, _text([readable.NOTHING]))
+
+
+def _text(lines: list[str]) -> str:
+    return "".join([f"{line}\n" for line in lines])
 
 
 def wrapped(text: str) -> str:

@@ -47,7 +47,7 @@ def folded(case: Case) -> Trace:
     for start, held in sorted(holding.items()):
         for given in folding.give(held, key, start):
             results += calls.pass_on(sink, given) if isinstance(given, Message) else [given]
-    return calls.trace(results, [])
+    return calls.trace(results)
 
 
 @pytest.mark.parametrize("operator", ["texts", "halves", "greatest", "prepended"])
@@ -127,7 +127,7 @@ def test_a_message_late_for_several_windows_is_one_dead_letter() -> None:
     assert letter.reason is Reason.LATE
     assert folding.late(key, message) == []
     folding.partly_late(message)
-    assert calls.trace([], []).late == {}
+    assert calls.trace([]).late == {}
 
 
 def test_a_message_late_for_some_windows_is_counted_once() -> None:
@@ -137,7 +137,7 @@ def test_a_message_late_for_some_windows_is_counted_once() -> None:
     [message] = sent(calls, b"a 5 m")
     folding.partly_late(message)
     folding.partly_late(message)
-    assert calls.trace([], []).late == {(windows.name, "partly"): 1}
+    assert calls.trace([]).late == {(windows.name, "partly"): 1}
 
 
 @pytest.mark.parametrize(
