@@ -34,38 +34,34 @@ pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what c
 FEW = Budget(200, top_up=0)  # what is refused is never exercised: nothing to look for
 
 
-class Refusing(ReferenceEngine):
-    """Has no state, and says so."""
-
-    name = "refusing"
-
-    def check(self, application: Application) -> None:
-        for step in application.steps:
-            if isinstance(step.operation, Stateful):
-                raise UnsupportedTopology("state-3", step.name, "there is no state here")
-
-    def run(self, case: Case) -> Trace:
-        self.check(case.application)
-        return super().run(case)
+def engine(name: str, **methods: Any) -> Any:
+    """Return the reference under another name, with other methods."""
+    return type(name, (ReferenceEngine,), {"name": name, **methods})()
 
 
-class Answering(Refusing):
-    """Refuses when asked, and answers all the same."""
-
-    name = "answering"
-
-    def run(self, case: Case) -> Trace:
-        return ReferenceEngine.run(self, case)
+def gives(given: Callable[[Trace], Any]) -> Any:
+    """Return an engine that gives of every case what `given` makes of the reference's trace."""
+    return engine("odd", run=lambda self, case: given(ReferenceEngine.run(self, case)))
 
 
-class Crowded(ReferenceEngine):
-    """Lets one case of a job show in the next."""
+def refuse_state(_self: object, application: Application) -> None:
+    for step in application.steps:
+        if isinstance(step.operation, Stateful):
+            raise UnsupportedTopology("state-3", step.name, "there is no state here")
 
-    name = "crowded"
 
-    def run_many(self, cases: Any) -> list[Trace]:
-        traces = [self.run(case) for case in cases]
-        return [traces[0], *[replace(trace, entities=traces[0].entities) for trace in traces[1:]]]
+def refuse_all(_self: object, application: Application) -> None:
+    raise UnsupportedTopology("decode-1", application.name, "there is nothing here")
+
+
+def run_if_not_refused(self: Any, case: Case) -> Trace:
+    self.check(case.application)
+    return ReferenceEngine.run(self, case)
+
+
+def entities_of_the_first(self: Any, cases: Any) -> list[Trace]:
+    traces = [self.run(case) for case in cases]
+    return [traces[0], *[replace(trace, entities=traces[0].entities) for trace in traces[1:]]]
 
 
 def test_the_reference_keeps_every_rule(kept: Report) -> None:
@@ -108,38 +104,22 @@ def test_fail_fast_looks_for_the_rules_that_are_asked_for(rules: str, found: lis
 
 
 def test_build_2_an_engine_may_refuse_if_it_says_so() -> None:
-    report = check_engine(Refusing(), Check(FEW, counterexamples=None))
+    report = check_engine(
+        engine("refusing", check=refuse_state, run=run_if_not_refused),
+        Check(FEW, counterexamples=None),
+    )
     assert report.failures == ()
     assert report.rules["state-3"] == "unsupported"
     assert report.rules["build-2"] == "kept"
 
 
-class RefusingAll(Refusing):
-    """Can do nothing, and says so."""
-
-    name = "refusing all"
-
-    def check(self, application: Application) -> None:
-        raise UnsupportedTopology("decode-1", application.name, "there is nothing here")
-
-
 def test_an_engine_that_has_run_no_case_is_not_checked() -> None:
-    report = check_engine(RefusingAll(), Check(Budget(20, top_up=0), counterexamples=None))
+    report = check_engine(
+        engine("refusing all", check=refuse_all, run=run_if_not_refused),
+        Check(Budget(20, top_up=0), counterexamples=None),
+    )
     assert report.exit_code == INCOMPLETE
     assert "no case" in report.problems[0]
-
-
-class Odd(ReferenceEngine):
-    """Gives of every case what `given` makes of the reference's trace."""
-
-    name = "odd"
-
-    def __init__(self, given: Callable[[Trace], Any]) -> None:
-        super().__init__()
-        self._given = given
-
-    def run(self, case: Case) -> Any:
-        return self._given(super().run(case))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +128,7 @@ class Odd(ReferenceEngine):
     ids=["no sinks", "sinks without outputs"],
 )
 def test_an_engine_that_answers_nothing_keeps_no_rule(nothing: Callable[[Trace], Trace]) -> None:
-    report = check_engine(Odd(nothing), Check(Budget(300), counterexamples=None))
+    report = check_engine(gives(nothing), Check(Budget(300), counterexamples=None))
     kept = {law.rule for law in report.laws if law.status == "kept"}
     assert kept == {law.rule for law in check_language("*")[0]}  # no engine is asked
 
@@ -178,7 +158,7 @@ def test_an_engine_that_answers_nothing_keeps_no_rule(nothing: Callable[[Trace],
 def test_a_trace_that_is_none_is_the_engine_s_failure(
     given: Callable[[Trace], Any], said: str
 ) -> None:
-    report = check_engine(Odd(given), Check(Budget(60), counterexamples=None, fail_fast=True))
+    report = check_engine(gives(given), Check(Budget(60), counterexamples=None, fail_fast=True))
     assert report.problems == ()
     actual = report.failures[0].actual
     assert isinstance(actual, Crash)
@@ -186,44 +166,35 @@ def test_a_trace_that_is_none_is_the_engine_s_failure(
 
 
 def test_build_2_an_engine_that_answers_what_it_refuses_is_broken() -> None:
-    report = check_engine(Answering(), Check(FEW, counterexamples=None))
+    report = check_engine(engine("answering", check=refuse_state), Check(FEW, counterexamples=None))
     assert report.rules["build-2"] == "broken"
 
 
 def test_cases_that_are_not_isolated_in_a_job_are_told_from_wrong_ones() -> None:
-    report = check_engine(Crowded(), Check(Budget(100), counterexamples=None))
+    report = check_engine(
+        engine("crowded", run_many=entities_of_the_first), Check(Budget(100), counterexamples=None)
+    )
     assert report.exit_code == BROKEN
     assert not report.failures[0].alone
 
 
-class Leaving(ReferenceEngine):
-    """Lets user code end the process it runs in."""
-
-    name = "leaving"
-
-    def run(self, case: Case) -> Trace:
-        trace = super().run(case)
-        if trace.ended is not None and trace.ended.kind == "exit":
-            raise SystemExit(3)
-        return trace
+def leave_at_an_exit(trace: Trace) -> Trace:
+    if trace.ended is not None and trace.ended.kind == "exit":
+        raise SystemExit(3)
+    return trace
 
 
 def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
-    report = check_engine(Leaving(), Check(Budget(300), counterexamples=None))
+    report = check_engine(gives(leave_at_an_exit), Check(Budget(300), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["dead-3"]
     assert report.problems == ()
 
 
-class Interrupted(ReferenceEngine):
-    """Lets an interrupt through: one that user code raised, or Ctrl-C."""
+def interrupted(interrupt: KeyboardInterrupt) -> Any:
+    def run(_self: object, _case: Case) -> Trace:
+        raise interrupt
 
-    name = "interrupted"
-
-    def __init__(self, interrupt: KeyboardInterrupt) -> None:
-        self.interrupt = interrupt
-
-    def run(self, case: Case) -> Trace:
-        raise self.interrupt
+    return engine("interrupted", run=run)
 
 
 def test_a_check_that_exits_itself_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +209,7 @@ def test_a_check_that_exits_itself_is_incomplete(monkeypatch: pytest.MonkeyPatch
 
 def test_an_interrupt_of_user_code_is_the_engine_s_answer_and_ctrl_c_is_not() -> None:
     check = Check(Budget(20), counterexamples=None)
-    report = check_engine(Interrupted(KeyboardInterrupt("halt")), check)
+    report = check_engine(interrupted(KeyboardInterrupt("halt")), check)
     assert report.exit_code == BROKEN
     with pytest.raises(KeyboardInterrupt):
-        check_engine(Interrupted(KeyboardInterrupt()), check)
+        check_engine(interrupted(KeyboardInterrupt()), check)

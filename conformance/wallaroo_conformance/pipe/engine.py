@@ -245,11 +245,8 @@ class PipeEngine:
         begun = time.monotonic()
         within = self._patience.case + self._patience.more * len(group)
         alone = len(group) == 1
-        late = None
         while True:
-            message, waited = self._message(process, within if late is None else 2 * within, alone)
-            if waited and late is None:
-                late = time.monotonic() - begun
+            message = self._message(process, within, late=alone)
             kind = message["type"]
             if kind == "done" and message.get("job") == job:
                 break
@@ -265,42 +262,41 @@ class PipeEngine:
         unanswered = [number for number in group if number not in answers]
         if unanswered:
             raise Fault(process, f"garbage: a job is done with {len(unanswered)} cases unanswered")
-        if late is None:
+        took = time.monotonic() - begun
+        if not alone or took <= within:
             return None
-        said = f"slow: it answered after {late:.1f} s; a case has {self._patience.case:g} s"
+        said = f"slow: it answered after {took:.1f} s; a case has {self._patience.case:g} s"
         answers[group[0]] = CrashError(said)
         return Fault(None, said, long=True)
 
     def _message(
-        self, process: LineProcess, seconds: float, alone: bool
-    ) -> tuple[dict[str, Any], bool]:
-        """Return the next message, and whether it came late; a single case may be late.
+        self, process: LineProcess, seconds: float, *, late: bool = False
+    ) -> dict[str, Any]:
+        """Return the next message.
+
+        Args:
+            process: the process.
+            seconds: the time that it has.
+            late: it may take three times as long.
 
         Raises:
             Fault: there is none.
             NoMoreAnswersError: the check's time is over, and nothing can be blamed on the engine.
         """
-        waited, late = 0.0, False
-        while True:
-            patience = 2 * seconds if late else seconds
-            within = min(patience, self.deadline.left)
-            try:
-                line = process.line(within)
-                self._heard = time.monotonic()
-                return from_line(line), late
-            except SilentError:
-                if within < patience and not late:
-                    raise NoMoreAnswersError("") from None
-                waited += within
-                if alone and not late:
-                    late = True
-                    continue
-                said = f"hang: no answer within {waited:.1f} s"
-                raise Fault(process, said, long=alone) from None
-            except DiedError as died:
-                raise Fault(process, f"died: {died}") from None
-            except ProtocolError as garbage:
-                raise Fault(process, f"garbage: {garbage}") from None
+        within = min(3 * seconds if late else seconds, self.deadline.left)
+        try:
+            line = process.line(within)
+            self._heard = time.monotonic()
+            return from_line(line)
+        except SilentError:
+            if within < seconds:
+                raise NoMoreAnswersError("") from None
+            said = f"hang: no answer within {within:.1f} s"
+            raise Fault(process, said, long=late) from None
+        except DiedError as died:
+            raise Fault(process, f"died: {died}") from None
+        except ProtocolError as garbage:
+            raise Fault(process, f"garbage: {garbage}") from None
 
     # -- the process -------------------------------------------------------------------------
 
@@ -313,7 +309,7 @@ class PipeEngine:
         if self._process is not None and time.monotonic() - self._heard > _LOOKED_AT:
             try:
                 self._process.send(to_line({"type": "ping", "ping": self._jobs}))
-                while self._message(self._process, self._patience.case, False)[0]["type"] != "pong":
+                while self._message(self._process, self._patience.case)["type"] != "pong":
                     pass
             except Fault as fault:  # when it had nothing to do: no case is to blame
                 self._kill()
@@ -334,7 +330,7 @@ class PipeEngine:
         except OSError as error:
             raise Fault(None, f"it cannot be started: {error}") from None
         self._process.send(to_line({"type": "hello", "protocol": PROTOCOL}))
-        message, _ = self._message(self._process, self._patience.start, False)
+        message = self._message(self._process, self._patience.start)
         if message["type"] != "hello" or message.get("protocol") != PROTOCOL:
             raise Fault(
                 self._process, f"its first line is not a hello of {PROTOCOL}: {message!r:.120}"
