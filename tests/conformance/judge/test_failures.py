@@ -10,7 +10,7 @@ from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.laws import LAWS, laws_of
 from wallaroo_conformance.judge.results import BROKEN, Failure
-from wallaroo_conformance.report.html import html
+from wallaroo_conformance.report.pages import html
 from wallaroo_conformance.report.showing import failure_text
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_mutants.catalogue import broken
