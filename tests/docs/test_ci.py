@@ -118,9 +118,9 @@ def broken_engine(repository):
     """It loses its entities."""
     engine = repository / "toy_engine" / "__init__.py"
     text = engine.read_text()
-    right = "calls.entities(states, case.partitions)"
+    right = "calls.trace(results, states, case.partitions)"
     assert right in text
-    engine.write_text(text.replace(right, "()"))
+    engine.write_text(text.replace(right, "calls.trace(results)"))
     yield
     engine.write_text(text)
 
