@@ -6,6 +6,7 @@ import base64
 import json
 import pickle
 import shutil
+import subprocess
 import sys
 
 import pytest
