@@ -349,13 +349,14 @@ def test_a_checkpoint_with_another_number_of_partitions_goes_on(copy, capsys):
     ("options", "said"),
     [
         (["-o", "new"], "--app and -o go with --migrate, --partitions or --to"),
-        (["--partitions", "2", "--verify"], "write a new checkpoint, no more"),
+        (["--partitions", "2", "--verify"], "write a new checkpoint, and nothing else"),
         (["--partitions", "0"], "--partitions"),
-        (["--to", "nowhere"], "no engine is called 'nowhere'"),
-        (["--to", "spark"], "--to spark needs the application"),
+        (["--to", "nowhere", "--app", "letters.py"], "no engine is called 'nowhere'"),
+        (["--to", "spark"], "--to spark needs the application: --app APP"),
     ],
 )
-def test_what_cannot_be_written_anew_is_refused(copy, capsys, options, said):
+def test_what_cannot_be_written_anew_is_refused(copy, capsys, monkeypatch, options, said):
+    monkeypatch.chdir(copy)
     try:
         code = main(["checkpoint", str(copy / "c"), *options])
     except SystemExit as ended:
