@@ -6,7 +6,6 @@ import base64
 import json
 import pickle
 import shutil
-import subprocess
 import sys
 
 import pytest
