@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from wallaroo.junit import JUnitCase
 from wallaroo.text import escaped
 from wallaroo_loadgen.comparison.baseline import Bound, Runs, compare, differences
 from wallaroo_loadgen.comparison.history import histories_of
@@ -23,6 +24,9 @@ from wallaroo_loadgen.presentation.comparison import (
 from wallaroo_loadgen.presentation.files import read_runs, write_junit
 from wallaroo_loadgen.presentation.terminal import console
 
+Shown = tuple[Verdict, Callable[[], str], list[JUnitCase]]
+"""What was printed: its verdict, its page, its test cases."""
+
 EXIT_CODES = {Verdict.NOT_WORSE: 0, Verdict.WORSE: 1, Verdict.INCONCLUSIVE: 6}
 
 _USAGE = 2
@@ -34,9 +38,13 @@ def run(namespace: argparse.Namespace) -> int:
     try:
         bounds = _bounds(namespace)
         _check_arguments(namespace)
-        if namespace.history is not None:
-            return _history(namespace, bounds)
-        return _compare(namespace, bounds)
+        shown = _compare if namespace.history is None else _history
+        verdict, page, cases = shown(namespace, bounds)
+        if namespace.html is not None:
+            namespace.html.write_text(page(), encoding="utf-8")
+        if namespace.junit is not None:
+            write_junit(namespace.junit, "wallaroo compare", cases)
+        return EXIT_CODES[verdict]
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except ValueError as error:
@@ -49,19 +57,15 @@ def _tell(problem: str) -> None:
     print(f"wallaroo compare: {escaped(problem)}", file=sys.stderr)
 
 
-def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
+def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> Shown:
     files = [_read(path) for path in namespace.files]
     comparison = compare(files[0], files[1:], bounds, increase=namespace.bound, seed=namespace.seed)
     print_comparison(console(), comparison)
-    if namespace.html is not None:
-        page = comparison_html(comparison, seed=namespace.seed)
-        namespace.html.write_text(page, encoding="utf-8")
-    if namespace.junit is not None:
-        write_junit(namespace.junit, "wallaroo compare", cases_of_comparison(comparison))
-    return EXIT_CODES[comparison.verdict]
+    cases = cases_of_comparison(comparison)
+    return comparison.verdict, lambda: comparison_html(comparison), cases
 
 
-def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
+def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> Shown:
     files: list[Runs] = []
     for path in sorted(namespace.history.glob("*.json")):
         try:
@@ -72,12 +76,8 @@ def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> int:
         raise ValueError(f"{namespace.history}: no file of wallaroo load --json with a valid run")
     histories = histories_of(files, bounds, seed=namespace.seed)
     print_history(console(), histories)
-    if namespace.html is not None:
-        page = history_html(histories)
-        namespace.html.write_text(page, encoding="utf-8")
-    if namespace.junit is not None:
-        write_junit(namespace.junit, "wallaroo compare --history", cases_of_history(histories))
-    return EXIT_CODES[Verdict.of([series.verdict for series in histories])]
+    verdict = Verdict.of([series.verdict for series in histories])
+    return verdict, lambda: history_html(histories), cases_of_history(histories)
 
 
 def _bounds(namespace: argparse.Namespace) -> list[Bound]:

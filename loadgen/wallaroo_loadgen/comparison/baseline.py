@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wallaroo_loadgen.comparison.distribution import Distributions, Shift, shift
-from wallaroo_loadgen.comparison.ratio import MOST_REPEATS, Ratio, Verdict, ratio
+from wallaroo_loadgen.comparison.ratio import MOST_REPEATS, Ratio, Statement, Verdict, ratio
 from wallaroo_loadgen.control.result import Metric, Result
-from wallaroo_loadgen.control.verdict import show
 
 ERROR = 0.05
 """The probability that any statement of a comparison is wrong, at most."""
@@ -66,27 +65,25 @@ class Row:
     bound: float | None
 
     @property
-    def verdict(self) -> Verdict | None:
-        """What is known about the bound."""
-        return None if self.bound is None else self.ratio.verdict(self.bound)
-
-    @property
-    def words(self) -> str:
-        """The verdict as a sentence."""
-        start = f"{self.metric.name} {self.ratio}"
+    def statement(self) -> Statement | None:
+        """What is known about the bound, if there is one."""
         if self.bound is None:
-            return start
-        if self.verdict == Verdict.WORSE:
-            return f"{start}: worse by more than {percent(self.bound)}"
-        if self.verdict == Verdict.NOT_WORSE:
-            return f"{start}: not worse within {percent(self.bound)}"
-        start += f": cannot tell whether within {percent(self.bound)}"
-        return f"{start}; {self._what_would_decide()}"
+            return None
+        verdict = self.ratio.verdict(self.bound)
+        bound = percent(self.bound)
+        words = f"{self.metric.name} {self.ratio}: "
+        if verdict == Verdict.WORSE:
+            words += f"worse by more than {bound}"
+        elif verdict == Verdict.NOT_WORSE:
+            words += f"not worse within {bound}"
+        else:
+            words += f"cannot tell whether within {bound}; {self._what_would_decide()}"
+        return Statement(f"{self.metric.name} within {bound}", verdict, words)
 
     def _what_would_decide(self) -> str:
+        assert self.bound is not None
         if self.ratio.spreads is None:
             return _ONE_RUN
-        assert self.bound is not None
         repeats = self.ratio.repeats(self.bound)
         if repeats is None:
             return f"not even {MOST_REPEATS:,} runs on each side would be likely to decide"
@@ -95,41 +92,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Compared:
-    """One file against the baseline."""
+    """One file against the baseline.
+
+    Attributes:
+        statements: of each bound, and of the whole distribution.
+        notes: other differences between the files' runs.
+    """
 
     runs: Runs
     rows: list[Row]
-    shift: Shift
-    shift_bound: float
+    statements: list[Statement]
     notes: list[str]
 
     @property
     def verdict(self) -> Verdict:
         """Worse if anything is; inconclusive if a bounded metric is; else not worse."""
-        judged = [row.verdict for row in self.rows if row.verdict is not None]
-        return Verdict.of([*judged, *([Verdict.WORSE] if self.shift.worse else [])])
-
-    @property
-    def sentences(self) -> list[str]:
-        """What is known of each bound and of the whole distribution."""
-        return [*[row.words for row in self.rows if row.bound is not None], self.shift_words]
-
-    @property
-    def shift_words(self) -> str:
-        """What is known of the whole distribution, as a sentence."""
-        shift, bound = self.shift, f"slower by more than {percent(self.shift_bound)}"
-        if shift.low is None or shift.high is None:
-            return f"whole distribution: {_ONE_RUN}"
-        interval = f"{percent(shift.low)} to {percent(shift.high)}"
-        part = f"{percent(shift.part)} of the outputs are {bound} ({interval})"
-        if shift.blind:
-            return (
-                f"whole distribution: {part}; too few runs to tell whether by chance, "
-                f"{shift.needed} on each side would do"
-            )
-        if shift.worse:
-            return f"whole distribution: {part}, p = {shift.p:.2g}: worse"
-        return f"whole distribution: {part}, p = {shift.p:.2g}: may be chance"
+        return Verdict.of([statement.verdict for statement in self.statements])
 
 
 @dataclass(frozen=True)
@@ -137,12 +115,13 @@ class Comparison:
     """Files against a baseline, the first.
 
     Attributes:
+        increase: the bound of whole distributions.
         level: each interval's confidence, so that all hold together with 95 %.
     """
 
     baseline: Runs
     others: list[Compared]
-    bounds: list[Bound]
+    increase: float
     level: float
 
     @property
@@ -161,32 +140,45 @@ def compare(
         others: the other files.
         bounds: the metrics that decide.
         increase: the bound of the whole distribution.
-        seed: of permutations and bootstraps.
+        seed: of permutations.
     """
     error = ERROR / (len(others) * (len(bounds) + 1))
     bounded = {bound.metric: bound.increase for bound in bounds}
     metrics = sorted({*bounded, *map(Metric.parse, SHOWN)}, key=_place)
     before = Distributions.of(baseline.results)
-    compared = [
-        Compared(
-            other,
-            [
-                Row(
-                    metric,
-                    baseline.middle(metric),
-                    other.middle(metric),
-                    ratio(baseline.values(metric), other.values(metric), 1 - error),
-                    bounded.get(metric),
-                )
-                for metric in metrics
-            ],
-            shift(before, Distributions.of(other.results), increase, level=error, seed=seed),
-            increase,
-            differences(baseline.results[0], other.results[0]),
-        )
-        for other in others
-    ]
-    return Comparison(baseline, compared, list(bounds), 1 - error)
+    compared = []
+    for other in others:
+        rows = [
+            Row(
+                metric,
+                baseline.middle(metric),
+                other.middle(metric),
+                ratio(baseline.values(metric), other.values(metric), 1 - error),
+                bounded.get(metric),
+            )
+            for metric in metrics
+        ]
+        slower = shift(before, Distributions.of(other.results), increase, level=error, seed=seed)
+        statements = [row.statement for row in rows if row.statement is not None]
+        statements.append(_of_distribution(slower, increase))
+        notes = differences(baseline.results[0], other.results[0])
+        compared.append(Compared(other, rows, statements, notes))
+    return Comparison(baseline, compared, increase, 1 - error)
+
+
+def _of_distribution(shift: Shift, bound: float) -> Statement:
+    """Return what is known of a whole distribution: it can be worse, but is never inconclusive."""
+    name = f"whole distribution within {percent(bound)}"
+    if shift.p is None:
+        return Statement(name, None, f"whole distribution: {_ONE_RUN}")
+    slower = f"{percent(shift.part)} of the outputs are slower by more than {percent(bound)}"
+    words = f"whole distribution: {slower}, p = {shift.p:.2g}: "
+    if shift.blind:
+        words += f"too few runs to tell whether by chance, {shift.needed} on each side would do"
+        return Statement(name, None, words)
+    if shift.worse:
+        return Statement(name, Verdict.WORSE, words + "worse")
+    return Statement(name, Verdict.NOT_WORSE, words + "may be chance")
 
 
 def differences(first: Result, second: Result) -> list[str]:
@@ -194,21 +186,6 @@ def differences(first: Result, second: Result) -> list[str]:
     pairs = [(name, first.config[name], second.config[name]) for name in SETTINGS]
     pairs += [(name, first.machine.get(name), second.machine.get(name)) for name in _MACHINE]
     return [f"{name}: {new}, not {old}" for name, old, new in pairs if old != new]
-
-
-def table(comparison: Comparison) -> list[list[str]]:
-    """Return metrics, ratios and verdicts as a table's rows; the first is its head."""
-    files = [comparison.baseline, *[other.runs for other in comparison.others]]
-    rows = [["", *[f"{runs.name} ({len(runs.results)})" for runs in files]]]
-    for index, row in enumerate(comparison.others[0].rows):
-        cells = [row.metric.name, show(row.baseline)]
-        for other in comparison.others:
-            own = other.rows[index]
-            verdict = own.verdict
-            flag = f"  {verdict}" if verdict in (Verdict.WORSE, Verdict.INCONCLUSIVE) else ""
-            cells.append(f"{show(own.other)}  {own.ratio}{flag.upper()}")
-        rows.append(cells)
-    return rows
 
 
 def _place(metric: Metric) -> tuple[float, str]:

@@ -19,18 +19,13 @@ approximate. (`scipy.stats.permutation_test`, all deals where they are few. E. C
 "Exact and asymptotically robust permutation tests", Annals of Statistics 41, 2013.) The
 Kolmogorov-Smirnov test's own p cannot be used: its observations would be outputs, which are not
 independent.
-
-How large it is: a bootstrap of the runs of each side (`scipy.stats.bootstrap`, percentile method).
-It only describes, and decides nothing: with fewer than about ten runs such intervals are too
-narrow. (A. Davison, D. Hinkley, "Bootstrap Methods and their Application", 1997.)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -42,8 +37,7 @@ from wallaroo_loadgen.control.result import Result
 _POINTS = 200  # latencies at which distributions are compared, evenly spaced in their logarithm
 _LEAST_ERROR = 0.01  # added to standard errors, which are 0 where all runs agree
 _DEALS = 1999  # of the permutation test, where all would be more
-_RESAMPLES = 2000
-_BATCH = 200  # deals or resamples at once: some 10 MB with ten runs a side
+_BATCH = 200  # deals at once: some 10 MB with ten runs a side
 
 Steps = tuple[Floats, Floats]
 """A run's different latencies in µs, rising, and the part of its outputs up to each."""
@@ -93,15 +87,12 @@ class Shift:
 
     Attributes:
         part: of 1.
-        low, high: its 95 % bootstrap interval.
-        p: how often chance alone gives as much. All three are `None` where a side has one run only.
+        p: how often chance alone gives as much; `None` where a side has one run only.
         least_p: the smallest p that so few runs can give.
         level: p up to this counts.
     """
 
     part: float
-    low: float | None
-    high: float | None
     p: float | None
     least_p: float
     level: float
@@ -133,13 +124,8 @@ def shift(
     )
     parts = np.concatenate([baseline.below(grid), other.below(grid * slower)])
 
-    def distance(first: Int64s, second: Int64s, axis: int = -1) -> Floats:
-        """Return the distance between sides that consist of these runs; `axis` is the last."""
-        largest: Floats = (parts[first].mean(axis=-2) - parts[second].mean(axis=-2)).max(axis=-1)
-        return largest
-
     def in_errors(first: Int64s, second: Int64s, axis: int = -1) -> Floats:
-        """Return the largest difference between such sides in standard errors."""
+        """Return the largest difference of sides of these runs, in standard errors."""
         left, right = parts[first], parts[second]
         errors = np.sqrt(
             left.var(axis=-2, ddof=1) / left.shape[-2]
@@ -149,13 +135,13 @@ def shift(
         largest: Floats = (difference / (errors + _LEAST_ERROR)).max(axis=-1)
         return largest
 
-    sides = (np.arange(len(baseline)), np.arange(len(baseline), len(parts)))
-    part = max(0.0, float(distance(*sides)))
+    difference = parts[: len(baseline)].mean(axis=0) - parts[len(baseline) :].mean(axis=0)
+    part = max(0.0, float(difference.max()))
     least_p = max(1 / math.comb(len(parts), len(baseline)), 1 / (_DEALS + 1))
     if min(len(baseline), len(other)) < 2:
-        return Shift(part, None, None, None, least_p, level)
+        return Shift(part, None, least_p, level)
     test = stats.permutation_test(
-        sides,
+        (np.arange(len(baseline)), np.arange(len(baseline), len(parts))),
         in_errors,
         alternative="greater",
         n_resamples=_DEALS,
@@ -163,55 +149,7 @@ def shift(
         vectorized=True,
         rng=np.random.default_rng(seed),
     )
-    interval = _bootstrap(sides, distance, seed)
-    return Shift(
-        part,
-        max(0.0, float(interval.low)),
-        float(interval.high),
-        float(test.pvalue),
-        least_p,
-        level,
-    )
-
-
-def ratio_band(
-    baseline: Distributions, other: Distributions, parts: Floats, *, seed: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return the ratio of geometric mean quantiles at these parts of 1, with a bootstrap band.
-
-    Each quantile has its own 95 %: the band says nothing about all of them together. Without
-    repeated runs on both sides the band is as wide as the line.
-    """
-    logs = np.log(
-        np.maximum(np.concatenate([baseline.quantiles(parts), other.quantiles(parts)]), 1.0)
-    )
-
-    def difference(first: Int64s, second: Int64s, axis: int = -1) -> Floats:
-        """Return the differences of means, a row for each quantile; `axis` is the last."""
-        differences: Floats = logs[second].mean(axis=-2) - logs[first].mean(axis=-2)
-        return np.moveaxis(differences, -1, 0)
-
-    sides = (np.arange(len(baseline)), np.arange(len(baseline), len(logs)))
-    value = difference(*sides)
-    if min(len(baseline), len(other)) < 2:
-        return np.exp(value), np.exp(value), np.exp(value)
-    interval = _bootstrap(sides, difference, seed)
-    return np.exp(value), np.exp(interval.low), np.exp(interval.high)
-
-
-def _bootstrap(
-    sides: tuple[Int64s, Int64s], statistic: Callable[[Int64s, Int64s], Floats], seed: int
-) -> Any:
-    """Return the 95 % interval (`low`, `high`) of a statistic of runs given by their numbers."""
-    return stats.bootstrap(
-        sides,
-        statistic,
-        method="percentile",
-        n_resamples=_RESAMPLES,
-        batch=_BATCH,
-        vectorized=True,
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
+    return Shift(part, float(test.pvalue), least_p, level)
 
 
 def _steps(run: Result) -> Steps:

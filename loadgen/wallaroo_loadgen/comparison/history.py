@@ -39,11 +39,11 @@ from itertools import pairwise
 
 import numpy as np
 import ruptures
-from scipy.stats import rankdata
+from scipy import stats
 
 from wallaroo_loadgen.common.schedule import Floats
 from wallaroo_loadgen.comparison.baseline import ERROR, SETTINGS, Bound, Runs, percent
-from wallaroo_loadgen.comparison.ratio import Verdict
+from wallaroo_loadgen.comparison.ratio import Statement, Verdict
 from wallaroo_loadgen.control.result import Metric
 from wallaroo_loadgen.control.verdict import show
 
@@ -112,18 +112,19 @@ def _search(
     """Return the changes in a stretch that begins at `start`, each with its p."""
     if len(logs) < fewest(level):
         return []
-    ranks = rankdata(logs)
-    splits = [_splits(ranks, count) for count in _COUNTS]
-    gains = [_gain(ranks, ends) for ends in splits]
-    as_good = [0 for _ in _COUNTS]
-    for _ in range(_ORDERS):
-        mixed = random.permutation(ranks)
-        for place, count in enumerate(_COUNTS):
-            as_good[place] += _gain(mixed, _splits(mixed, count)) >= gains[place] * (1 - 1e-9)
-    for ends, better in zip(splits, as_good, strict=True):  # the simpler answer first
-        p = len(_COUNTS) * (1 + better) / (1 + _ORDERS)
+    ranks = stats.rankdata(logs)
+    for count in _COUNTS:  # the simpler answer first
+        test = stats.permutation_test(
+            (ranks,),
+            lambda mixed, count=count: _gain(mixed, _splits(mixed, count)),
+            permutation_type="pairings",  # of one sample: its orders
+            alternative="greater",
+            n_resamples=_ORDERS,
+            rng=random,
+        )
+        p = len(_COUNTS) * float(test.pvalue)
         if p <= level:
-            placed = _placed(logs, ends)
+            placed = _placed(logs, _splits(ranks, count))
             changed = [(start + split, p) for split in placed]
             for first, last in pairwise([0, *placed, len(logs)]):
                 changed += _search(logs[first:last], start + first, level, random)
@@ -168,18 +169,13 @@ class Line:
     Attributes:
         values: geometric means of the files' runs, in µs.
         changes: where their level changes.
-        bound: by how much the newest level may be above the one before it.
+        statement: whether the newest level is above the one before it by more than the bound.
     """
 
     metric: Metric
-    bound: float
     values: list[float]
     changes: list[Change]
-
-    @property
-    def worse(self) -> bool:
-        """Whether the newest level is above the one before it by more than the bound."""
-        return bool(self.changes) and self.changes[-1].ratio > 1 + self.bound
+    statement: Statement
 
 
 @dataclass(frozen=True)
@@ -188,41 +184,21 @@ class Series:
 
     Attributes:
         label: what the runs have in common.
-        fewest: files from which a change can be found.
     """
 
     label: str
     files: list[Runs]
     lines: list[Line]
-    fewest: int
+
+    @property
+    def statements(self) -> list[Statement]:
+        """What is known of each metric."""
+        return [line.statement for line in self.lines]
 
     @property
     def verdict(self) -> Verdict:
         """The verdict of all metrics together."""
-        return Verdict.of([self.verdict_of(line) for line in self.lines])
-
-    def verdict_of(self, line: Line) -> Verdict:
-        """Worse if its newest level is; inconclusive if too few files could show any change."""
-        if len(self.files) < self.fewest:
-            return Verdict.INCONCLUSIVE
-        return Verdict.WORSE if line.worse else Verdict.NOT_WORSE
-
-    def words(self, line: Line) -> list[str]:
-        """Return what was found of a metric, a sentence for each change."""
-        if len(self.files) < self.fewest:
-            return [f"{line.metric.name}: cannot tell; {self.fewest} files or more are needed"]
-        if not line.changes:
-            return [f"{line.metric.name}: no change"]
-        sentences = []
-        for change in line.changes:
-            last = change is line.changes[-1]
-            flag = f": worse by more than {percent(line.bound)}" if last and line.worse else ""
-            sentences.append(
-                f"{line.metric.name} × {change.ratio:.2f} "  # noqa: RUF001 - multiplication
-                f"({show(change.before)} to {show(change.after)}) from "
-                f"{self.files[change.index].name} on, p = {change.p:.2g}{flag}"
-            )
-        return sentences
+        return Verdict.of([statement.verdict for statement in self.statements])
 
 
 def histories_of(files: Sequence[Runs], bounds: Sequence[Bound], *, seed: int) -> list[Series]:
@@ -245,9 +221,34 @@ def histories_of(files: Sequence[Runs], bounds: Sequence[Bound], *, seed: int) -
         for bound in bounds:
             values = [runs.middle(bound.metric) for runs in group]
             changed = changes(values, level=level, seed=seed)
-            lines.append(Line(bound.metric, bound.increase, values, changed))
-        series.append(Series(_label(group[-1]), group, lines, fewest(level)))
+            statement = _statement(bound, changed, group, fewest(level))
+            lines.append(Line(bound.metric, values, changed, statement))
+        series.append(Series(_label(group[-1]), group, lines))
     return series
+
+
+def _statement(
+    bound: Bound, changed: Sequence[Change], files: Sequence[Runs], fewest: int
+) -> Statement:
+    """Return what was found of a metric: every change, and whether the last one is too large."""
+    metric, within = bound.metric.name, percent(bound.increase)
+    name = f"{metric}: newest level within {within}"
+    if len(files) < fewest:
+        words = f"{metric}: cannot tell; {fewest} files or more are needed"
+        return Statement(name, Verdict.INCONCLUSIVE, words)
+    if not changed:
+        return Statement(name, Verdict.NOT_WORSE, f"{metric}: no change")
+    sentences = [
+        f"{metric} × {change.ratio:.2f} "  # noqa: RUF001 - multiplication
+        f"({show(change.before)} to {show(change.after)}) from "
+        f"{files[change.index].name} on, p = {change.p:.2g}"
+        for change in changed
+    ]
+    if changed[-1].ratio > 1 + bound.increase:
+        return Statement(
+            name, Verdict.WORSE, f"{'; '.join(sentences)}: worse by more than {within}"
+        )
+    return Statement(name, Verdict.NOT_WORSE, "; ".join(sentences))
 
 
 def _kind(runs: Runs) -> str:

@@ -41,12 +41,27 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
     @classmethod
-    def of(cls, several: Sequence[Verdict]) -> Verdict:
-        """Return the verdict of several bounds together: each of them must be known to be kept."""
+    def of(cls, several: Sequence[Verdict | None]) -> Verdict:
+        """Return the verdict of several bounds together: each that was asked for must be kept."""
         for verdict in (cls.WORSE, cls.INCONCLUSIVE):
             if verdict in several:
                 return verdict
         return cls.NOT_WORSE
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What runs say about one bound.
+
+    Attributes:
+        bound: the bound in words, such as `p99 within 10 %`.
+        verdict: whether it is kept; `None`: there are too few runs to ask.
+        words: the verdict and its reason, as a sentence.
+    """
+
+    bound: str
+    verdict: Verdict | None
+    words: str
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ refuses requests that come by a name which is not its own (`wallaroo.monitor.pag
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from wallaroo.monitor.pages import Answer, PageServer, Request, json_answer
+from wallaroo.overriding import override
 from wallaroo_loadgen.common.config import Address
 from wallaroo_loadgen.common.measure import recorded
 from wallaroo_loadgen.control.conductor import Conductor
@@ -48,7 +49,7 @@ _COUNTS = {
 }
 
 
-class LiveServer:
+class LiveServer(Collector):
     """Shows the newest figures that it was given, from threads of its own.
 
     Args:
@@ -62,6 +63,8 @@ class LiveServer:
         self._result: Result | None = None  # replaced as a whole: threads read it without a lock
         self._search: Search | None = None
         self._again = 0.0  # the time from which on figures are taken again
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
         pages = {"/": self._page, "/figures": self._figures, "/metrics": self._metrics}
         self._server = PageServer(*address, pages, "give it in --live HOST:PORT")
         self.url = self._server.url
@@ -98,23 +101,13 @@ class LiveServer:
         return json_answer(live_figures(self._result, self._search))
 
     def _metrics(self, request: Request) -> Answer:
-        content, kind = exposition(lambda: self._result, request.accept)
-        return Answer(200, kind, content)
+        encode, kind = choose_encoder(request.accept)
+        return Answer(200, kind, encode(self._registry))
 
-
-class RunMetrics(Collector):
-    """Makes metrics of a run when they are asked for.
-
-    Args:
-        result: gives the figures so far, or None before the first.
-    """
-
-    def __init__(self, result: Callable[[], Result | None]) -> None:
-        self._result = result
-
+    @override
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics, in the units of Prometheus: seconds, and totals of this run."""
-        result = self._result()
+        result = self._result
         if result is None:
             return
         about = ["workload", "schedule", "run"]
@@ -151,11 +144,3 @@ def _buckets(hist: HdrHistogram) -> list[tuple[str, float]]:
     through = np.append(0, np.cumsum(counts))[np.searchsorted(values, _EDGES, side="right")]
     names = [str(edge / _MICROS) for edge in _EDGES]
     return [*zip(names, through.tolist(), strict=True), ("+Inf", float(counts.sum()))]
-
-
-def exposition(result: Callable[[], Result | None], accept: str) -> tuple[bytes, str]:
-    """Return the metrics as text, and its content type, as the `Accept` header asks for them."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(RunMetrics(result))
-    encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type

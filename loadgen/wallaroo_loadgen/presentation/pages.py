@@ -17,17 +17,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from wallaroo.config import format_address
-from wallaroo_loadgen.common.measure import PERCENTILES
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.control.verdict import INVALID, OK, TARGET_ENDED, WORDS, show, verdict
 from wallaroo_loadgen.presentation import plots
+from wallaroo_loadgen.presentation.tables import latency_rows, rate_rows, traffic
 
 _MOST_DETAILED = 24
 """Runs with plots of their own; more would make a page too large for browsers."""
 
 _MOST_TOGETHER = 8  # runs in one percentile spectrum
-_COLUMNS = ("min", *[f"p{percentile:g}" for percentile in PERCENTILES], "max")
 _ASSETS = files("wallaroo_loadgen.presentation") / "assets"
 _SHARED = files("wallaroo.monitor") / "assets"
 
@@ -94,10 +93,9 @@ def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
             {"label": labels[index], **_run(result, colours[index], index < _MOST_DETAILED)}
             for index, result in enumerate(runs)
         ],
-        searches=[_search(search) for search in searches],
+        searches=[(search, rate_rows(search)) for search in searches],
         rate_plot=plots.latency_against_rate(searches) if searches else None,
         together=plots.spectrum(together) if len(runs) > 1 else None,
-        columns=_COLUMNS,
         machine=runs[-1].machine if runs else {},
     )
 
@@ -141,15 +139,6 @@ def _colours(runs: Sequence[Result], searches: Sequence[Search]) -> list[str]:
     ]
 
 
-def _search(search: Search) -> dict[str, Any]:
-    return {
-        "label": search.label,
-        "best": search.best,
-        "points": search.by_rate(),
-        "sentence": search.sentence(),
-    }
-
-
 def _run(result: Result, colour: str, detailed: bool) -> dict[str, Any]:
     config = {name: value for name, value in result.config.items() if name != "values"}
     config["to"] = ", ".join([format_address(*to) for to in result.config["to"]])
@@ -157,6 +146,7 @@ def _run(result: Result, colour: str, detailed: bool) -> dict[str, Any]:
     config |= {f"option {name}": value for name, value in result.config["values"].items()}
     return {
         "result": result,
+        "latencies": latency_rows(result),
         "verdict": _verdict(result),
         "config": config,
         "growth": result.backlog_growth() if result.started else 0.0,
@@ -187,40 +177,15 @@ def live_figures(result: Result | None, search: Search | None = None) -> dict[st
     tables = []
     if search is not None and search.points:
         figures.insert(0, plots.latency_against_rate([search]))
-        tables.append(_rates(search))
+        tables.append(rate_rows(search))
     if result is None or not result.latency["count"]:
         words = "Waiting for the first outputs …"
     else:
-        tables.append(_latencies(result))
-        counts = result.counts
-        words = (
-            f"{result.label}: sent {counts['sent']:,} of {counts['scheduled']:,}, "
-            f"received {counts['received']:,} outputs"
-        )
+        tables.append(latency_rows(result))
+        words = f"{result.label}: {traffic(result)}"
     return {
         "heading": "Load test" if result is None else f"Load test: {result.label}",
         "words": words,
         "tables": tables,
         "figures": [figure.to_json() for figure in figures],
     }
-
-
-def _latencies(result: Result) -> list[list[str]]:
-    rows = (("latency", result.latency), ("sender lateness", result.lateness))
-    return [
-        ["", *_COLUMNS],
-        *[[name, *[show(values[column]) for column in _COLUMNS]] for name, values in rows],
-    ]
-
-
-def _rates(search: Search) -> list[list[str]]:
-    rows = [
-        [
-            f"{point['rate']:,.0f}/s",
-            show(result.latency["p50"]),
-            show(result.latency["p99"]),
-            "sustained" if point["good"] else str(point["why"]),
-        ]
-        for point, result in zip(search.points, search.results, strict=True)
-    ]
-    return [["rate", "p50", "p99", ""], *rows]

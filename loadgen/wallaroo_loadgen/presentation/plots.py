@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from math import isfinite, log10
+from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wallaroo_loadgen.common.measure import BUCKETS, Timeline, bucket_edges
 from wallaroo_loadgen.common.schedule import NS
@@ -58,7 +57,7 @@ class Axis:
     Attributes:
         label: what it shows, with the unit.
         low, high: where it begins and ends; fitted to the data where they are `None`.
-        log: logarithmic; then `ticks` are needed.
+        log: logarithmic.
         ticks: positions with their texts, if the plot does not choose them.
         inverse: positions are the inverse of the distance to 100 %, and are shown as percentiles.
     """
@@ -78,7 +77,7 @@ class Line:
     Attributes:
         name: its name, for the legend.
         colour: as CSS has it. On one page, a colour stands for one thing.
-        x, y: as many of one as of the other; a `None` in `y` is a gap. `x` rises.
+        x, y: as many of one as of the other; NaN in `y` is a gap. `x` rises.
         dash: lengths of stroke and gap in pixels; none for a line without gaps.
         steps: level from each point to the next one.
         filled: the area below it is coloured too.
@@ -88,8 +87,8 @@ class Line:
 
     name: str
     colour: str
-    x: Sequence[float | None]
-    y: Sequence[float | None]
+    x: Sequence[float]
+    y: Sequence[float]
     dash: Sequence[int] = ()
     steps: bool = False
     filled: bool = False
@@ -142,21 +141,6 @@ class Figure:
         return form
 
 
-def log_axis(label: str, values: Sequence[float]) -> Axis:
-    """Return a logarithmic axis around positive values, with plain numbers at it."""
-    used = [value for value in values if value > 0]
-    low, high = (min(used) / 1.5, max(used) * 1.5) if used else (0.1, 10.0)
-    ticks = [
-        (digit * 10.0**power, f"{digit * 10.0**power:,g}")
-        for power in range(int(log10(low)) - 1, int(log10(high)) + 2)
-        for digit in (1, 2, 5)
-    ]
-    within = [tick for tick in ticks if low <= tick[0] <= high]
-    if len(within) > 12:  # tens alone, or they would stand too close
-        within = [tick for tick in within if round(log10(tick[0]), 6).is_integer()]
-    return Axis(label, low, high, log=True, ticks=within)
-
-
 def _short(value: Any) -> Any:
     """Return plain data that JSON can hold: few digits, and gaps as None."""
     if isinstance(value, float):
@@ -203,7 +187,7 @@ def spectrum(
         curve = _percentiles(lateness, "lateness")
         lines.append(Line(name, COLOURS[name], *curve, dash=DOTS, steps=True))
     lines = [line for line in lines if line.x]
-    furthest = max([10.0, *[float(line.x[-1] or 0) for line in lines]])
+    furthest = max([10.0, *[line.x[-1] for line in lines]])
     ticks: Ticks = [
         (1 / (1 - tick / 100), f"{tick:g} %")
         for tick in _TICKS
@@ -212,7 +196,7 @@ def spectrum(
     return Figure(
         "Percentile spectrum",
         Axis("percentile", 1.0, furthest * 1.2, log=True, ticks=ticks, inverse=True),
-        log_axis("latency from intended time, ms", _heights(lines)),
+        Axis("latency from intended time, ms", log=True),
         lines,
     )
 
@@ -242,14 +226,19 @@ def heat_map(result: Result) -> Figure:
     filled = np.argwhere(cells[:, low:high])
     heat = Heat(
         "outputs",
-        _plain(np.arange(timeline.bins + 1) * timeline.bin_ns / NS),
-        _plain(edges),
+        (np.arange(timeline.bins + 1) * timeline.bin_ns / NS).tolist(),
+        edges.tolist(),
         [(int(i), int(j), int(cells[i, low + j])) for i, j in filled],
     )
     lines = _quantiles(timeline, "latency", ("p50", "p99"))
-    y = log_axis("latency, ms", [float(edges[0]), float(edges[-1])])
-    x = _over_time(timeline, "intended time, s from the start")
-    return Figure("Latency over time", x, y, lines, heat, together=_moment(result))
+    return Figure(
+        "Latency over time",
+        _over_time(timeline, "intended time, s from the start"),
+        Axis("latency, ms", float(edges[0]), float(edges[-1]), log=True),
+        lines,
+        heat,
+        together=_moment(result),
+    )
 
 
 def throughput(result: Result) -> Figure:
@@ -257,21 +246,23 @@ def throughput(result: Result) -> Figure:
     timeline = Timeline.from_json(result.timeline)
     width = timeline.bin_ns / NS
     columns = _used_columns(timeline)
-    times = _plain((np.arange(columns) + 0.5) * width)
-    series = {"messages sent": "sent", "outputs received": "received", "outputs expected": "owed"}
-    values = {name: _plain(timeline.series[key][:columns] / width) for name, key in series.items()}
-    backlog = _plain(result.backlog()[:columns])
+    times = ((np.arange(columns) + 0.5) * width).tolist()
+    backlog = result.backlog()[:columns].tolist()
     lines = [Line("backlog", COLOURS["backlog"], times, backlog, filled=True, right=True)]
-    lines += [
-        Line(name, COLOURS[name], times, line, dash=_STROKES[name]) for name, line in values.items()
-    ]
+    for name, counted in (
+        ("messages sent", "sent"),
+        ("outputs received", "received"),
+        ("outputs expected", "owed"),
+    ):
+        rates = (timeline.series[counted][:columns] / width).tolist()
+        lines.append(Line(name, COLOURS[name], times, rates, dash=_STROKES[name]))
     start = float(result.config["warmup"])
     return Figure(
         "Sent, received, backlog",
         _over_time(timeline, "time, s from the start"),
-        Axis("a second", 0.0, 1.05 * max(1.0, *_heights(lines[1:]))),
+        Axis("a second", 0.0),
         lines,
-        right=Axis("backlog, outputs", 0.0, 1.05 * max(1.0, *_heights(lines[:1]))),
+        right=Axis("backlog, outputs", 0.0),
         span=(start, start + float(result.config["duration"]), "measured"),
         together=_moment(result),
     )
@@ -282,7 +273,7 @@ def lateness(result: Result) -> Figure:
     timeline = Timeline.from_json(result.timeline)
     lines = _quantiles(timeline, "lateness", ("p50", "p99", "max"))
     x = _over_time(timeline, "intended time, s from the start")
-    y = log_axis("lateness, ms", _heights(lines))
+    y = Axis("lateness, ms", log=True)
     return Figure("Sender lateness", x, y, lines, together=_moment(result))
 
 
@@ -303,30 +294,24 @@ def latency_against_rate(searches: Sequence[Search]) -> Figure:
             )
             for name in ("p50", "p99")
         ]
-    rates = log_axis("messages a second", [rate for line in lines for rate in line.x if rate])
-    latencies = log_axis("latency, ms", _heights(lines))
     at = [
         (search.best, run_colour(index))
         for index, search in enumerate(searches)
         if search.best is not None
     ]
+    rates, latencies = Axis("messages a second", log=True), Axis("latency, ms", log=True)
     return Figure("Latency against rate", rates, latencies, lines, at=at)
 
 
 def _quantiles(timeline: Timeline, map_name: str, names: Sequence[str]) -> list[Line]:
     """Return lines through the quantiles of a map, in ms."""
-    times = _plain((np.arange(timeline.bins) + 0.5) * timeline.bin_ns / NS)
+    times = ((np.arange(timeline.bins) + 0.5) * timeline.bin_ns / NS).tolist()
     parts = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-    return [
-        Line(
-            name,
-            COLOURS[name],
-            times,
-            _plain(timeline.quantile(map_name, parts[name]) / 1000),
-            dash=_STROKES[name],
-        )
-        for name in names
-    ]
+    lines = []
+    for name in names:
+        millis = (timeline.quantile(map_name, parts[name]) / 1000).tolist()
+        lines.append(Line(name, COLOURS[name], times, millis, dash=_STROKES[name]))
+    return lines
 
 
 def _used_columns(timeline: Timeline) -> int:
@@ -343,12 +328,3 @@ def _over_time(timeline: Timeline, label: str) -> Axis:
 def _moment(result: Result) -> str:
     """Return what the plots over time of one run have in common."""
     return f"{result.label} {result.config['run']}"
-
-
-def _heights(lines: Sequence[Line]) -> list[float]:
-    return [value for line in lines for value in line.y if value is not None]
-
-
-def _plain(values: NDArray[np.floating[Any]]) -> list[Any]:
-    """Return an array as a list that JSON can hold: plain numbers, and gaps as None."""
-    return [float(value) if np.isfinite(value) else None for value in values]

@@ -23,6 +23,7 @@ from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search
 from wallaroo_loadgen.control.verdict import INVALID, TARGET_ENDED, WORDS, show, target_ended
+from wallaroo_loadgen.presentation.tables import Rows, latency_rows, rate_rows, traffic
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _REFRESH_SECONDS = 0.25
@@ -42,6 +43,22 @@ def console(*, stderr: bool = False) -> Console:
 def safe(text: str) -> str:
     """Return a line of text that may hold anything as markup that shows it, escaped."""
     return markup.escape(escaped(text))
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line whole, however narrow the terminal is: CI keeps it to be searched."""
+    console.print(safe(text), highlight=False, soft_wrap=True, style=style)
+
+
+def print_rows(console: Console, rows: Rows) -> None:
+    """Print a table; its first column and sentences begin at the left."""
+    table = Table(box=None, pad_edge=False)
+    for index, name in enumerate(rows[0]):
+        left = index == 0 or name == "verdict"
+        table.add_column(safe(name), justify="left" if left else "right", no_wrap=name != "verdict")
+    for row in rows[1:]:
+        table.add_row(*[safe(cell) for cell in row])
+    console.print(table)
 
 
 @contextmanager
@@ -116,14 +133,9 @@ def print_result(console: Console, result: Result) -> None:
     title = safe(f"{result.label}, {result.config['schedule']}, seed {result.config['seed']}")
     console.print(f"\n[bold]{title}[/bold]")
     if result.latency["count"]:
-        console.print(_latencies(result))
-    counts, rates = result.counts, result.rates
+        print_rows(console, latency_rows(result, _COLUMNS))
     if result.started is not None:
-        console.print(
-            f"sent {counts['sent']:,} of {counts['scheduled']:,} messages "
-            f"({rates['sent']:,.0f}/s measured), received {_received(result)}",
-            highlight=False,
-        )
+        console.print(traffic(result), highlight=False)
     if result.counted:
         console.print(safe(f"counted: {result.counted}"), highlight=False)
     if result.own is not None:
@@ -138,32 +150,6 @@ def print_result(console: Console, result: Result) -> None:
         console.print(f"[bold red]{word}:[/bold red] {safe(reason)}", highlight=False)
     if not result.invalid:
         console.print("[green]valid[/green]", highlight=False)
-
-
-def _received(result: Result) -> str:
-    counts = result.counts
-    if counts["unanswered"]:
-        return f"{counts['unanswered']:,} outputs"
-    return (
-        f"{counts['received']:,} of {counts['expected']:,} outputs "
-        f"({result.rates['received']:,.0f}/s)"
-    )
-
-
-def _latencies(result: Result) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for name in _COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for title, values in (
-        ("latency", result.latency),
-        ("lateness", result.lateness),
-        ("own lateness", result.own_lateness),
-    ):
-        table.add_row(title, *[show(values[name]) for name in _COLUMNS])
-    if result.own is not None and "latency" in result.own:
-        table.add_row("its own", *[show(result.own["latency"][name]) for name in _COLUMNS])
-    return table
 
 
 def _print_own(console: Console, own: dict[str, Any]) -> None:
@@ -191,20 +177,11 @@ def print_step(console: Console, search: Search) -> None:
 
 def print_search(console: Console, search: Search) -> None:
     """Print a search's runs by rate, and the best."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("rate", "p50", "p99", "p99.9", "verdict"):
-        table.add_column(name, justify="left" if name == "verdict" else "right")
-    for point, result in search.by_rate():
-        table.add_row(
-            f"{point['rate']:,.0f}/s",
-            *[show(result.latency[name]) for name in ("p50", "p99", "p99.9")],
-            "sustained" if point["good"] else safe(point["why"]),
-        )
-    console.print(table)
+    print_rows(console, rate_rows(search))
     if search.best is None:
         console.print("[bold red]no rate was sustained[/bold red]", highlight=False)
     else:
         console.print(
             f"[bold]highest sustained rate: {search.best:,.0f} messages/s[/bold]", highlight=False
         )
-    console.print(safe(search.sentence()), highlight=False, soft_wrap=True)
+    say(console, search.sentence())

@@ -1,8 +1,6 @@
 """Locust's page: the requests that it refuses, and a tab with our figures.
 
-The tab has the percentile table, and below it the report's plots, live. Locust lets a page add tabs
-with tables. The plots are a page of their own, shown in a frame under that table whenever the tab
-is the one looked at.
+The tab is the live page of `wallaroo load`, shown in a frame whenever the tab is the one looked at.
 """
 
 from __future__ import annotations
@@ -24,13 +22,6 @@ from wallaroo_loadgen.with_locust.options import FieldError, check_form
 
 _REMEDY = "start Locust with --web-name, and with --web-host to listen to more than this machine"
 _TAB = "wallaroo"
-_PERCENTILES = (0, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999, 100)
-_COLUMNS = (
-    ("percentile", "Percentile (%)"),
-    ("latency", "Latency (ms)"),
-    ("lateness", "Sender lateness (ms)"),
-    ("own_lateness", "Own lateness (ms)"),
-)
 
 
 def check_requests(web_ui: WebUI, options: argparse.Namespace) -> None:
@@ -71,9 +62,6 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
     app: Any = web_ui.app  # there is one once Locust has started
     private: Any = web_ui.auth_required_if_enabled
     web_ui.template_args["extended_tabs"] = [{"title": "Latency and load", "key": _TAB}]
-    web_ui.template_args["extended_tables"] = [
-        {"key": _TAB, "structure": [{"key": key, "title": title} for key, title in _COLUMNS]}
-    ]
     templates = files("wallaroo_loadgen.with_locust") / "templates"
     plots = live_page()
     script = (templates / "tab.js").read_text(encoding="utf-8")
@@ -81,7 +69,6 @@ def add_tab(web_ui: WebUI, result: Callable[[], Result | None], base_path: str) 
     def extend(response: Response) -> Response:
         if request.endpoint == "locust.request_stats" and response.is_json:
             stats = response.get_json()
-            stats["extended_stats"] = [{"key": _TAB, "data": _rows(result())}]
             if stats["state"] == runners.STATE_CLEANUP:  # the page would show it for ever: it asks
                 stats["state"] = runners.STATE_RUNNING  # again only while a test is running
             response.set_data(json.dumps(stats))
@@ -107,19 +94,3 @@ def _view(name: str, mimetype: str, content: Callable[[], str]) -> Callable[[], 
 
     view.__name__ = f"wallaroo_{name.replace('.', '_')}"  # Flask knows views by their names
     return view
-
-
-def _rows(result: Result | None) -> list[dict[str, Any]]:
-    """Return the percentile table; while there are none, a row that says so."""
-    if result is None or not result.latency["count"]:
-        blank = dict.fromkeys([name for name, _ in _COLUMNS[1:]], "")
-        return [{"percentile": "waiting for the first outputs", "name": "waiting", **blank}]
-    rows = []
-    hists = {name: result.histogram(name) for name, _ in _COLUMNS[1:]}
-    for percentile in _PERCENTILES:
-        # The page sorts by name.
-        row: dict[str, Any] = {"percentile": percentile, "name": f"{percentile:07.3f}"}
-        for name, hist in hists.items():
-            row[name] = f"{hist.get_value_at_percentile(percentile) / 1000:.3f}"
-        rows.append(row)
-    return rows

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from load_runs import result
-from wallaroo_loadgen.comparison import distribution
-from wallaroo_loadgen.comparison.distribution import Distributions, ratio_band, shift
+from wallaroo_loadgen.comparison.distribution import Distributions, shift
 
 BOUND = 0.1
 
@@ -27,10 +26,7 @@ def side(
     return Distributions(found)
 
 
-def test_chance_is_taken_for_a_shift_as_rarely_as_the_level_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(distribution, "_RESAMPLES", 10)  # the interval is not looked at
+def test_chance_is_taken_for_a_shift_as_rarely_as_the_level_says() -> None:
     random = np.random.default_rng(8)
     trials = 150
     wrong = 0
@@ -44,8 +40,7 @@ def test_a_shift_is_found_with_its_size() -> None:
     random = np.random.default_rng(2)
     found = shift(side(random, 5), side(random, 5, 2.0), BOUND, level=0.05, seed=0)
     assert found.worse
-    assert found.low is not None
-    assert 0.3 < found.low < found.part < found.high < 0.8
+    assert 0.3 < found.part < 0.8
     better = shift(side(random, 5), side(random, 5, 0.5), BOUND, level=0.05, seed=0)
     assert not better.worse
     assert better.part < 0.05
@@ -70,7 +65,7 @@ def test_too_few_runs_are_blind_and_say_how_many_would_do() -> None:
     assert found.least_p == 1 / 10
     assert found.needed == 4  # 1 of 70 deals; with three on each side, 1 of 20
     one = shift(side(random, 1), side(random, 5), BOUND, level=0.05, seed=0)
-    assert (one.p, one.low, one.worse) == (None, None, False)
+    assert (one.p, one.worse) == (None, False)
 
 
 def test_the_same_seed_gives_the_same() -> None:
@@ -78,19 +73,6 @@ def test_the_same_seed_gives_the_same() -> None:
     found = [shift(first, second, 0.0, level=0.05, seed=seed) for seed in (1, 1, 2)]
     assert found[0] == found[1]
     assert found[0] != found[2]  # 3,432 deals: not all are tried
-
-
-def test_the_band_holds_the_true_ratio() -> None:
-    random = np.random.default_rng(7)
-    parts = np.array([0.1, 0.5, 0.9])
-    value, low, high = ratio_band(
-        side(random, 12, outputs=500), side(random, 12, 1.5, outputs=500), parts, seed=0
-    )
-    assert (low < value).all()
-    assert (value < high).all()
-    assert ((low < 1.5) & (high > 1.5)).all()
-    alone = ratio_band(side(random, 1), side(random, 3), parts, seed=0)
-    assert (alone[0] == alone[1]).all()
 
 
 def test_quantiles_and_parts_are_those_of_the_histogram() -> None:

@@ -2,7 +2,6 @@
 "use strict";
 
 const REFRESH_MS = 1000;
-const framed = window !== window.top;  // in Locust's tab: its own table stands above
 
 function say(id, text) {
   document.getElementById(id).textContent = text;
@@ -21,11 +20,9 @@ function tableOf(rows) {
 }
 
 function show({heading, words, tables, figures}) {
-  if (!framed) {
-    say("heading", heading);
-    document.getElementById("tables").replaceChildren(...tables.map(tableOf));
-  }
-  say("words", framed && !figures.length ? "" : words);
+  say("heading", heading);
+  say("words", words);
+  document.getElementById("tables").replaceChildren(...tables.map(tableOf));
   const plots = document.getElementById("plots");
   while (plots.children.length > figures.length) plots.lastChild.remove();
   figures.forEach((figure, index) => {

@@ -17,18 +17,19 @@ function position(axis, value) {
   return axis.inverse ? "p" + +(100 * (1 - 1 / value)).toFixed(4) : brief(value);
 }
 
+// An axis without ends is fitted to the data. The data's own range means "all of it"; anything else
+// was chosen with the mouse.
 function scaleOf(axis, isX) {
-  const scale = {time: false, distr: axis.log ? 3 : 1};
-  const {low, high} = axis;
-  // The data's own range means "all of it"; anything else was chosen with the mouse.
-  scale.range = (plot, min, max) => {
+  const {low, high, log} = axis;
+  const range = (plot, min, max) => {
     const [first, last] = isX ? [plot.data[0][0], plot.data[0].at(-1)] : [min, max];
-    const all = min == null || (min <= first && max >= last);
-    const from = all && low != null ? low : min, to = all && high != null ? high : max;
-    if (from == null || to == null) return [0, 1];
-    return from < to ? [from, to] : axis.log ? [from / 2, to * 2] : [from, from + 1];
+    if (min == null || (min <= first && max >= last)) {
+      min = low ?? (log ? (min ?? 0.2) / 1.5 : min ?? 0);
+      max = high ?? (log ? (max ?? 5) * 1.5 : (max || 1) * 1.05);
+    }
+    return min < max ? [min, max] : log ? [min / 2, min * 2] : [min, min + 1];
   };
-  return scale;
+  return {time: false, distr: log ? 3 : 1, range};
 }
 
 function axisOf(axis, scale, side) {
@@ -40,20 +41,18 @@ function axisOf(axis, scale, side) {
     drawn.values = (plot, splits) => splits.map((split) => words.get(split));
     drawn.filter = (plot, splits) => splits;
   } else {
-    drawn.values = (plot, splits) => splits.map(brief);
+    drawn.values = (plot, splits) => splits.map((split) => split == null ? "" : brief(split));
   }
   return drawn;
 }
 
-function seriesOf(figure, line) {
-  const axis = line.right ? figure.right : figure.y;
+function seriesOf(line) {
   const series = {label: line.name, scale: line.right ? "right" : "y", stroke: line.colour,
                   width: line.filled ? 1 : 1.75, dash: line.dash.length ? line.dash : undefined,
                   points: {show: false}, value: (plot, value) => brief(value)};
   if (line.filled) series.fill = line.colour + "33";
   if (line.steps) series.paths = uPlot.paths.stepped({align: 1});
   series.marks = new Map(line.marks.map((good, index) => [line.x[index], good]));
-  series.unit = axis.label;
   return series;
 }
 
@@ -157,7 +156,7 @@ function drawPlot(element, figure) {
   const data = dataOf(figure);
   if (element.plot) element.plot.destroy();
   const x = {label: figure.x.label, value: (plot, value) => value == null ? "–" : position(figure.x, value)};
-  const series = [x, ...figure.lines.map((line) => seriesOf(figure, line))];
+  const series = [x, ...figure.lines.map((line) => seriesOf(line))];
   const {heat} = figure;
   if (heat) {
     series.push({label: `${heat.name} (1 light, ${brief(heat.most)} dark)`, scale: "y", width: 0,

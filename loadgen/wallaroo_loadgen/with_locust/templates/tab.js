@@ -1,4 +1,4 @@
-// Shows the plots below the table of our tab, while that is the one looked at.
+// Shows the live page in our tab, while that is the one looked at.
 (function () {
   const frame = document.createElement("iframe");
   frame.id = "wallaroo-plots";
