@@ -58,6 +58,9 @@ class Reason(StrEnum):
     UNPORTABLE = "unportable"
 
 
+_RECORD = ("topic", "partition", "offset")
+
+
 @dataclass(frozen=True)
 class DeadLetter:
     """A message that cannot go on (dead-1).
@@ -77,7 +80,10 @@ class DeadLetter:
         reason: why.
         error_type: name of the exception's class if user code raised one, else `None`.
         error: what happened, for people; this text may differ between engines.
-        payload: the original frame's payload; `None` for what a window or a generator gave.
+        payload: the original frame's payload, or record's value; `None` for what a window or a
+            generator gave.
+        record: of Kafka, where the record stands that it came from: topic, partition, offset; an
+            engine that is served knows it; not compared.
         where: if user code raised, the user's frames, the line that failed last
             (`wallaroo.user_code.failure.Failure`); not compared.
         causes: what the exception was raised from, the nearest first; not compared.
@@ -96,6 +102,7 @@ class DeadLetter:
     payload: bytes | None
     where: tuple[UserFrame, ...] = field(default=(), compare=False)
     causes: tuple[Cause, ...] = field(default=(), compare=False)
+    record: tuple[str, int, int] | None = field(default=None, compare=False)
 
     @property
     def order(self) -> tuple[Lineage, int, int]:
@@ -143,6 +150,7 @@ class DeadLetter:
             "causes": [
                 {**cause._asdict(), "where": _frames_to_json(cause.where)} for cause in self.causes
             ],
+            **({} if self.record is None else dict(zip(_RECORD, self.record, strict=True))),
         }
 
 

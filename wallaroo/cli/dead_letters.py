@@ -97,7 +97,9 @@ class LetterFiles:
                         self.left_out["line", "without a dead letter: a crash may cut one off"] += 1
                     continue
                 self.letters += 1
-                if letter.payload is None or letter.source is None:
+                if "topic" in form:
+                    self.left_out["dead letter", _of_topic(form["topic"])] += 1
+                elif letter.payload is None or letter.source is None:
                     self.left_out["dead letter", _no_frame(letter)] += 1
                 elif number not in seen[run]:
                     seen[run].add(number)
@@ -110,6 +112,14 @@ def _no_frame(letter: DeadLetter) -> str:
     if letter.source is None:
         return "without a frame: of windows that fired by time alone"
     return f"without a frame: of source {letter.source!r}, from a generator or a window"
+
+
+def _of_topic(topic: object) -> str:
+    return (
+        f"of topic {topic!r}, where its record is, with key and headers, at the partition and "
+        "offset that stand in the dead letter. Send it to the topic once more with a producer of "
+        "Kafka, or run the corrected application on an empty checkpoint with start= before it"
+    )
 
 
 def targets(

@@ -77,6 +77,8 @@ class DeadLetters:
         for letter in letters:
             self.counts[letter.pipeline, letter.step, letter.reason.value] += 1
             message = ".".join(map(str, letter.lineage))
+            if letter.record is not None:
+                message += " (topic {}, partition {}, offset {})".format(*letter.record)
             logged = self._limited.log(
                 logging.WARNING,
                 (letter.pipeline, letter.step, letter.reason),

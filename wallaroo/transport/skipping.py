@@ -1,8 +1,8 @@
 """Records that a restart leaves out: ``--skip-record N`` makes dead letters of them.
 
 A message that ends the run ends every restart from the checkpoint too, since it is in the input
-log. So its payload is marked as it is read from there. What is marked is not decoded, but becomes a
-dead letter, with its payload.
+log. So its payload is marked as it is read from there, or from the topic that the log names. What
+is marked is not decoded, but becomes a dead letter, with its payload.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from wallaroo.errors import UsageError
-from wallaroo.records import Frame, Value
+from wallaroo.kafka_records import KafkaRecord, KafkaRun
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.user_code.calls import CallSite, instrument
+
+_MESSAGES = (Kind.FRAME, Kind.VALUE, Kind.OFFSETS, Kind.CONSUMED)
 
 
 class SkippedRecordError(Exception):
@@ -23,13 +25,33 @@ class SkippedRecordError(Exception):
 
 
 class SkippedPayload(bytes):
-    """The payload of a frame, or a generator's value as it is logged, that is left out.
+    """A frame's payload, a generator's value as it is logged, a record's value: it is left out.
 
     Attributes:
         why: the text of the dead letter.
     """
 
     why: str
+
+    def __new__(cls, payload: bytes, number: int) -> SkippedPayload:
+        """Mark the payload of the record of this number."""
+        made = super().__new__(cls, payload)
+        made.why = f"it is left out, as --skip-record {number} says"
+        return made
+
+
+class _SkippedMessage:
+    """A record as Kafka's client gives it, whose value is marked."""
+
+    def __init__(self, message: Any, number: int) -> None:
+        self._message = message
+        self._value = SkippedPayload(message.value() or b"", number)
+
+    def value(self) -> bytes:
+        return self._value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._message, name)
 
 
 def refuse_unskippable(log: InputLog, position: int, numbers: Collection[int]) -> None:
@@ -49,11 +71,11 @@ def refuse_unskippable(log: InputLog, position: int, numbers: Collection[int]) -
                 f"--skip-record {number}: the input log ends before record {log.next_sequence}"
             )
         if number >= max(position, log.first_sequence):
-            (record,) = log.read(number, number + 1)
-            if not isinstance(record, (Frame, Value)):
+            (run,) = log.runs(number, number + 1)
+            if run.kind not in _MESSAGES:
                 raise UsageError(
-                    f"--skip-record {number}: this record is no message, but a "
-                    f"{type(record).__name__}"
+                    f"--skip-record {number}: this record is no message, but of the kind "
+                    f"{run.kind.name.lower()}"
                 )
 
 
@@ -67,12 +89,28 @@ def skipped(runs: Iterable[Run], numbers: Collection[int]) -> Iterator[Run]:
             if number > start:
                 yield _part(run, start, number)
             alone = _part(run, number, number + 1)
-            payload = SkippedPayload(alone.payloads[0])
-            payload.why = f"it is left out, as --skip-record {number} says"
-            yield alone._replace(payloads=[payload])
+            yield alone._replace(payloads=[SkippedPayload(alone.payloads[0], number)])
             start = number + 1
         if start < end:
             yield _part(run, start, end)
+
+
+def skipped_of_topic(first: int, run: KafkaRun, numbers: Collection[int]) -> KafkaRun:
+    """Return what was read of a partition, in which the records of these numbers are marked.
+
+    Args:
+        first: the number of the first offset.
+        run: what was read.
+        numbers: the records that are left out.
+    """
+    here = {number - first + run.first: number for number in numbers}
+    if not any(run.first <= offset <= run.last for offset in here):
+        return run
+    messages = [
+        _SkippedMessage(message, here[message.offset()]) if message.offset() in here else message
+        for message in run.messages
+    ]
+    return run._replace(messages=messages)
 
 
 def _part(run: Run, start: int, end: int) -> Run:
@@ -87,9 +125,10 @@ def skipping(application: Application) -> Application:
         if site.method != "decode":
             return call
 
-        def decode(payload: bytes) -> Any:
-            if type(payload) is SkippedPayload:
-                raise SkippedRecordError(payload.why)
+        def decode(payload: bytes | KafkaRecord) -> Any:
+            value = payload.value if isinstance(payload, KafkaRecord) else payload
+            if type(value) is SkippedPayload:
+                raise SkippedRecordError(value.why)
             return call(payload)
 
         return decode

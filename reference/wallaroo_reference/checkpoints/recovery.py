@@ -44,7 +44,7 @@ from wallaroo.transport.kafka.source import Positions
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
-from wallaroo.transport.skipping import skipped
+from wallaroo.transport.skipping import SkippedPayload, skipped, skipped_of_topic
 from wallaroo.transport.stamps import Draw, Stamp, born, random_bytes
 from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
@@ -353,14 +353,19 @@ class Recovery(OnDisk):
             partition, first = run.place
             last = first + len(run.payloads) - 1
             kafka.positions.read(following, source, partition, last + 1)
-            yield FromTopic(source, kafka.fetch(source, partition, first, last), run.at)
+            read = kafka.fetch(source, partition, first, last)
+            yield FromTopic(source, skipped_of_topic(run.first, read, self.skip), run.at)
         elif run.kind is Kind.CONSUMED:
-            read = [one.record for one in run.records() if isinstance(one, Consumed)]
-            partition, last = read[-1].partition, read[-1].offset
+            records = [one.record for one in run.records() if isinstance(one, Consumed)]
+            for number in {*self.skip}.intersection(range(run.first, following)):
+                left_out = records[number - run.first]
+                value = SkippedPayload(left_out.value or b"", number)
+                records[number - run.first] = replace(left_out, value=value)
+            partition, last = records[-1].partition, records[-1].offset
             kafka.positions.read(following, source, partition, last + 1)
             whole = kafka.topics[source][1]
-            contexts = contexts_of(read[0].offset, {one.offset: one.headers for one in read})
-            payloads = read if whole else [one.value for one in read]
+            contexts = contexts_of(records[0].offset, {one.offset: one.headers for one in records})
+            payloads = records if whole else [one.value for one in records]
             yield source, payloads, run.at, partition, contexts
         else:
             for record in _entries(run):

@@ -14,6 +14,7 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from wallaroo.errors import WallarooError
@@ -47,7 +48,7 @@ _LOOK = 0.05  # seconds between looks at the clock while something will be due
 
 _Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None, Contexts | None]
 """What waits of a source: frames, or records of consecutive offsets; arrival time, partition, and
-the traces that the records belong to."""
+where the records stand, with the traces that they belong to."""
 
 Entry: TypeAlias = _Frames | Single
 """What waits to be processed together."""
@@ -220,18 +221,16 @@ class Feeder(Intake):
 
     def pieces(self, run: FromTopic) -> list[Entry]:
         """Return what a run holds, and the numbers in it that are not used (kafka-1)."""
-        contexts = None
-        if self._follows:
-            headers = {message.offset(): message.headers() for message in run.run.messages}
-            contexts = contexts_of(run.run.first, headers)
+        messages = run.run.messages if self._follows else ()
+        headers = {message.offset(): message.headers() for message in messages}
+        contexts = contexts_of(run.run.first, headers)
         entries: list[Entry] = []
         for piece in run.run.pieces(*self._topics[run.source]):
             if isinstance(piece, int):
                 entries.append(Unused(run.source, piece, run.at))
             else:
                 entries.append((run.source, piece, run.at, run.run.partition, contexts))
-            if contexts is not None:
-                contexts = contexts.behind(piece if isinstance(piece, int) else len(piece))
+            contexts = contexts.behind(piece if isinstance(piece, int) else len(piece))
         return entries
 
     @property
@@ -384,12 +383,20 @@ class Feeder(Intake):
         if done < len(payloads):
             rest = None if contexts is None else contexts.behind(done)
             queue.appendleft((name, payloads[done:], at, partition, rest))
-        if contexts is not None and self._follows:
+        if contexts is not None and contexts.by_offset and self._follows:
             for outputs, _ in self._outlets:
                 carry_on(outputs, contexts, before)
             self._context = lambda number: contexts.of(number - before)
+        if contexts is not None and partition is not None:
+            self._say_where(self._topics[name][0], partition, contexts.first - before)
         self._hand_on()
         return done
+
+    def _say_where(self, topic: str, partition: int, ahead: int) -> None:
+        """Say in dead letters where their records stand: at their numbers and so much ahead."""
+        letters = self._machine.dead_letters
+        for at, letter in enumerate(letters):
+            letters[at] = replace(letter, record=(topic, partition, letter.lineage[0] + ahead))
 
     def _hand_on(self) -> None:
         """Hand on what the machine has made; end the run if it has ended."""

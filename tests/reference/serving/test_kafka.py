@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import random
 import signal
 import subprocess
@@ -210,3 +212,39 @@ def test_the_trace_of_a_record_goes_on_to_its_outputs(app, kafka, tmp_path, furt
     some = [message for each in kafka.records(app.sink).values() for message in each]
     headers = {message.value(): message.headers() for message in some}
     assert headers == {b"k1 1 1": [parent], b"k1 2 2": None}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_record_that_ends_each_restart_is_left_out(app, tmp_path, whole):
+    """Its dead letter says where it stands in the topic."""
+    leaving = '    if "2" in message:\n        raise SystemExit\n    state.count += 1\n'
+    text = COUNTING.read_text().replace("    state.count += 1\n", leaving)
+    if whole:
+        text = text.replace('until="end"', 'until="end", event_time=wallaroo.kafka_timestamp')
+    (tmp_path / "leaving.py").write_text(text)
+    command = app.command("--checkpoint", str(app.checkpoint))
+    command[4] = str(tmp_path / "leaving.py")
+    letters = tmp_path / "dead.jsonl"
+    command += ["--dead-letters", str(letters)]
+    if whole:
+        command += ["--record", str(tmp_path / "recording")]
+    values = [b"k 0", b"k 1", b"k 2", b"k 3"]
+    app.kafka.send(app.source, *[{"value": value, "partition": 1} for value in values])
+
+    def run(*options):
+        return subprocess.run(
+            [*command, *options], capture_output=True, text=True, timeout=100, check=False
+        )
+
+    ended = run()
+    assert ended.returncode == 1
+    assert (
+        "leave this message out with --skip-record 5" in ended.stderr
+    )  # two partitions have ended
+    done = run("--skip-record", "5")
+    assert done.returncode == 0, done.stderr
+    (letter,) = [json.loads(line) for line in letters.read_text().splitlines()]
+    assert (letter["topic"], letter["partition"], letter["offset"]) == (app.source, 1, 2)
+    assert base64.b64decode(letter["payload"]) == b"k 2"
+    some = [message for each in app.kafka.records(app.sink).values() for message in each]
+    assert [message.value() for message in some] == [b"k 0 1", b"k 1 2", b"k 3 3"]

@@ -155,3 +155,13 @@ def test_what_two_runs_have_written_goes_back_into_a_mended_one(tmp_path):
     mended = Served()
     assert send(path, mended.to["b"]) == 0
     assert mended.stopped()[1] == ["b 1", "b more", "b 2", "b more"]
+
+
+def test_letters_of_a_topic_are_not_sent_and_say_what_to_do(tmp_path, capsys):
+    path = tmp_path / "dead.jsonl"
+    path.write_text(letter(4, record=("orders", 1, 7)))
+    assert send(path, "127.0.0.1:1") == 1
+    said = capsys.readouterr().err
+    assert "1 dead letter, 0 messages to send" in said
+    assert "not sent: 1 dead letter of topic 'orders', where its record is" in said
+    assert "Send it to the topic once more with a producer of Kafka" in said

@@ -37,15 +37,15 @@ class Contexts(NamedTuple):
         return Contexts(self.by_offset, self.first + count)
 
 
-def contexts_of(first: int, headers: Mapping[int, Iterable[Header] | None]) -> Contexts | None:
-    """Return the contexts of records; `None`: none has one.
+def contexts_of(first: int, headers: Mapping[int, Iterable[Header] | None]) -> Contexts:
+    """Return the contexts of records.
 
     Args:
         first: the offset of the first record.
         headers: of the records, by their offsets.
     """
     found = {offset: context_of(some) for offset, some in headers.items() if some}
-    return Contexts(found, first) if any(found.values()) else None
+    return Contexts({offset: some for offset, some in found.items() if some}, first)
 
 
 def context_of(headers: Iterable[Header]) -> Context:

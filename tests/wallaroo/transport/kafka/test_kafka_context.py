@@ -15,7 +15,7 @@ def output(number, *headers):
 
 
 def test_only_headers_of_the_trace_are_kept_by_offset():
-    assert contexts_of(3, {3: None, 5: [("x", b"")]}) is None
+    assert contexts_of(3, {3: None, 5: [("x", b"")]}) == Contexts({}, 3)
     contexts = contexts_of(3, {3: [("x", b""), PARENT, STATE], 7: [PARENT], 8: None})
     assert contexts == Contexts({3: (PARENT, STATE), 7: (PARENT,)}, 3)
     assert [contexts.behind(2).of(at) for at in range(4)] == [(), (), (PARENT,), ()]
