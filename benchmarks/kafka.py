@@ -6,12 +6,17 @@ key, and writes what it counted to another topic, in a process of its own; both 
 functions.
 A run's time goes from the first output that readers of committed records can see to the last.
 Goals: at least once at least 0.9 times the loop's throughput, exactly once 0.8.
+
+``driver``: what Spark's driver does for each message of a topic, whose records tasks fetch. Goal:
+below 0.05 us of its Python, and no payload.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import re
+import socket
 import statistics
 import subprocess
 import sys
@@ -22,13 +27,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
+import psutil
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from facts import Figures, ratios, run_parts
 from kafka_broker import Broker, broker
+from kafka_reading import EVERY
 
 FIGURES = Figures(__file__)
 APPLICATION = Path(__file__).parent / "kafka_counting.py"
+READING = Path(__file__).parent / "kafka_reading.py"
 INTERVAL = 0.1  # seconds that a transaction stays open
 _LOOK = 0.01  # seconds between looks at the output
 
@@ -182,9 +190,63 @@ def exactly_once(options: argparse.Namespace) -> None:
     throughput(options, exactly=True)
 
 
+def driver(options: argparse.Namespace) -> None:
+    """Print what a message costs Spark's driver, and what brokers send to it: no payloads."""
+    size = 100
+    with broker() as kafka, socket.create_server(("127.0.0.1", 0)) as peer:
+        topic = kafka.topic(options.partitions)
+        command = [sys.executable, "-m", "wallaroo", "run", str(READING), "--engine", "spark"]
+        command += ["--", topic, kafka.address, str(peer.getsockname()[1])]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        fill(kafka, topic, 1, options.partitions, size)  # the first message says that Spark is up
+        lines = peer.accept()[0].makefile("rb")
+        lines.readline()
+        python = psutil.Process(process.pid)
+        before, bytes_before = sum(python.cpu_times()[:2]), received(process.pid, kafka.address)
+        fill(kafka, topic, options.messages, options.partitions, size)
+        began = time.monotonic()
+        for _ in range(options.messages // EVERY):
+            lines.readline()
+        elapsed = time.monotonic() - began
+        seconds = sum(python.cpu_times()[:2]) - before
+        payloads = received(process.pid, kafka.address) - bytes_before
+        process.terminate()
+        process.wait(60)
+    cost = seconds / options.messages * 1e6
+    print(f"  {cost:.3f} us of the driver's Python a message; {elapsed:.1f} s behind the last one")
+    print(f"  {payloads:,} bytes from the brokers to the driver, of {size * options.messages:,}")
+    FIGURES.add("driver/processor", cost, "us/message")
+    FIGURES.add("driver/received", payloads / options.messages, "bytes/message")
+
+
+def fill(kafka: Broker, topic: str, messages: int, partitions: int, size: int) -> None:
+    """Send numbers from 0 on, as messages of this size."""
+    producer = Producer({"bootstrap.servers": kafka.address, "linger.ms": 50})
+    for number in range(messages):
+        value = f"{number:010}".ljust(size)
+        while True:
+            try:
+                producer.produce(topic, value, partition=number % partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+
+
+def received(pid: int, address: str) -> int:
+    """Return how many bytes a process has received from brokers, over connections of now."""
+    port = address.rpartition(":")[2]
+    said = subprocess.run(
+        ["ss", "-tinpHO", "dst", f"127.0.0.1:{port}"], capture_output=True, text=True, check=True
+    ).stdout
+    ours = [line for line in said.splitlines() if f"pid={pid}," in line]
+    return sum([int(count) for line in ours for count in re.findall(r"bytes_received:(\d+)", line)])
+
+
 PARTS: Mapping[str, Callable[[argparse.Namespace], object]] = {
     "at-least-once": at_least_once,
     "exactly-once": exactly_once,
+    "driver": driver,
 }
 
 

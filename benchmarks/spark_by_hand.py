@@ -29,7 +29,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from spark_counting import decode, key
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.jvm.settings import SessionSettings
-from wallaroo_spark.plans.feed import FeedClient, FeedServer
+from wallaroo_spark.plans.feed import Feed, FeedClient, FeedServer
 
 from wallaroo.frames import FrameParser
 
@@ -40,7 +40,7 @@ decode_payload = decode.decode
 key_of = key.partition
 
 
-class MemoryFeed:
+class MemoryFeed(Feed):
     """Frames as they come in from one connection, until they are committed."""
 
     def __init__(self, partitions: int) -> None:

@@ -385,24 +385,6 @@ def rules_beyond_steps(application: Application) -> list[tuple[str, str]]:
     return found
 
 
-def refuse_kafka(application: Application, engine: str, *rules: str) -> None:
-    """Refuse what an engine does not run yet of Kafka (build-2).
-
-    Args:
-        application: the application.
-        engine: the engine's name for people.
-        rules: `kafka-1`: sources; `kafka-13`: sinks.
-
-    Raises:
-        UnsupportedTopology: there is one; names the first.
-    """
-    for rule, place in places_of_kafka(application):
-        if rule in rules:
-            raise UnsupportedTopology(
-                rule, place, f"{engine} does not run this of Kafka yet. Write: --engine reference"
-            )
-
-
 def places_of_kafka(application: Application) -> list[tuple[str, str]]:
     """Return (rule, place) for the sources and sinks of Kafka that an application has."""
     places = [

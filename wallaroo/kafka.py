@@ -83,6 +83,8 @@ _REFUSED = {
 class ClientOptions:
     """Further options of the Kafka client (kafka-17). What they say is never shown.
 
+    A pickle holds their names alone: it may lie on a disk. Who needs the rest gets it otherwise.
+
     Args:
         where: the configuration they belong to, for errors.
         given: options by name, or the path of a file of lines ``name=value``, which is read when a
@@ -137,6 +139,9 @@ class ClientOptions:
         if self._file is not None:
             return repr(str(self._file))
         return f"{{{', '.join([f'{name!r}: {_HIDDEN}' for name in self._options])}}}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_options": dict.fromkeys(self._options, _HIDDEN)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ClientOptions) and vars(self) == vars(other)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from wallaroo.kafka_records import KafkaRecord
+from wallaroo.kafka_records import KafkaRecord, KafkaRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,24 @@ Single: TypeAlias = Value | Assigned | Unused | Tick | End
 """A record that an engine takes by itself; frames, and records of Kafka, come many at once."""
 
 Record: TypeAlias = Frame | Consumed | Single
+
+
+def records_of(source: str, run: KafkaRun, topic: str, at: int) -> list[Record]:
+    """Return what a run holds, record by record (kafka-2).
+
+    Args:
+        source: the source's name.
+        run: the run.
+        topic: the name of the topic that it stands in.
+        at: its arrival time, in nanoseconds since 1970.
+    """
+    records: list[Record] = []
+    for piece in run.pieces(topic, whole=True):
+        if isinstance(piece, int):
+            records.append(Unused(source, piece, at))
+        else:
+            records += [Consumed(source, record, at) for record in piece]
+    return records
 
 
 def with_times_that_never_decrease(records: Iterable[Record]) -> list[Record]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from wallaroo.engine import Capabilities, Case, Handle, ServeOptions, refuse_kafka
+from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
@@ -44,7 +44,6 @@ class SparkEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
-        refuse_kafka(application, "Spark", "kafka-1")
         return Server(application, options, spark_options(options.options))
 
     def stored(self, directory: Path) -> StoredOnSpark:

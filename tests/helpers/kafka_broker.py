@@ -138,6 +138,8 @@ class Broker:
         new = NewTopic(name, partitions, 1, config=config)
         admin = self.admin()
         admin.create_topics([new])[name].result(30)
+        while not self._led(name, partitions):
+            pass
         return name
 
     def partitions(self, topic: str) -> int:
@@ -183,6 +185,10 @@ class Broker:
                     reading.discard(message.partition())
         consumer.close()
         return found
+
+    def _led(self, topic: str, partitions: int) -> bool:
+        there = self.admin().list_topics(topic, 30).topics[topic].partitions.values()
+        return len([one for one in there if one.leader >= 0]) == partitions
 
     def _end(self, number: int) -> None:
         if self._process is not None:

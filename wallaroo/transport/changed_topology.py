@@ -130,8 +130,12 @@ def held_edges(
 
 
 def positions_of(logged: Mapping[str, LoggedSource]) -> dict[str, str]:
-    """Return the sources that have made values, for `held_edges`."""
-    return {name: "the position of a generator" for name, one in logged.items() if one.last}
+    """Return the sources that go on from a position, for `held_edges`."""
+    return {
+        name: "the position of a generator" if one.last else "the position in a topic"
+        for name, one in logged.items()
+        if one.last or one.position
+    }
 
 
 def _waiting(directory: Path, position: int) -> Counter[str]:

@@ -10,7 +10,7 @@ import asyncio
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -22,6 +22,7 @@ from wallaroo.records import End, Unportable, Value
 from wallaroo.topology import Source as SourceNode
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.interfaces import Receiver, Source
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.skipping import SkippedPayload
 from wallaroo.user_code.failure import describe_error
 
@@ -34,18 +35,22 @@ _PICKLED, _UNPORTABLE = b"p", b"u"
 
 @dataclass(frozen=True)
 class LoggedSource:
-    """What a log has said of a source; a generator goes on from there.
+    """What a log has said of a source; a generator or a Kafka source goes on from there.
 
     Args:
         ended: it has ended.
         last: its latest value that can be read back, as the log holds it; empty if there is none.
         behind: number of its values after that one, none of which can be read back. A restart has
             them made again, to get to the next one, and leaves them out.
+        position: where a Kafka source stands.
+        partitions: of a Kafka source, those that have ended.
     """
 
     ended: bool = False
     last: bytes = b""
     behind: int = 0
+    position: Position | None = None
+    partitions: Mapping[int, LoggedSource] = field(default_factory=dict)
 
     def after(self, blob: bytes) -> LoggedSource:
         """Return what is known after a further value, given as the log holds it."""

@@ -140,6 +140,15 @@ class Run(NamedTuple):
         make = _MAKE[self.kind]
         return [make(self.source, payload, self.at) for payload in self.payloads]
 
+    def part(self, start: int, stop: int) -> Run:
+        """Return the records with ``start <= sequence < stop``; it may be empty."""
+        low, high = max(start - self.first, 0), max(stop - self.first, 0)
+        payloads = self.payloads[low:high]
+        if low and self.kind is Kind.OFFSETS and payloads:
+            partition, offset = self.place
+            payloads[0] = _OFFSET.pack(partition, offset + low)
+        return self._replace(first=self.first + low, payloads=payloads)
+
     @property
     def as_ticks(self) -> Run:
         """Ticks in the place of these records."""

@@ -8,13 +8,13 @@ is marked is not decoded, but becomes a dead letter, with its payload.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from wallaroo.errors import UsageError
 from wallaroo.kafka_records import KafkaRecord, KafkaRun
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
-from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.input_log import Kind, Run
 from wallaroo.user_code.calls import CallSite, instrument
 
 _MESSAGES = (Kind.FRAME, Kind.VALUE, Kind.OFFSETS, Kind.CONSUMED)
@@ -54,7 +54,22 @@ class _SkippedMessage:
         return getattr(self._message, name)
 
 
-def refuse_unskippable(log: InputLog, position: int, numbers: Collection[int]) -> None:
+class Readable(Protocol):
+    """A log: numbers of its first record and of the next one, and what is between."""
+
+    @property
+    def first_sequence(self) -> int:
+        """Number of its first record."""
+
+    @property
+    def next_sequence(self) -> int:
+        """Number of the next record."""
+
+    def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
+        """Return records in runs."""
+
+
+def refuse_unskippable(log: Readable, position: int, numbers: Collection[int]) -> None:
     """Refuse numbers of records that cannot be left out; those before `position` are done with.
 
     Args:

@@ -32,7 +32,8 @@ from wallaroo.transport.checkpoint import (
     write_identity,
 )
 from wallaroo.transport.input_log import InputLogError
-from wallaroo.transport.log_directory import LogEnds, ends, read
+from wallaroo.transport.log_directory import LogEnds, create, ends, read
+from wallaroo.transport.log_format import FileHead
 from wallaroo.transport.private import make_private, sync_directory
 from wallaroo.transport.shadows import structure_of
 from wallaroo.transport.stamps import Stamp
@@ -263,6 +264,9 @@ def rewrite(
         shutil.rmtree(begun, ignore_errors=True)
         make_private(begun)
         shutil.copytree(opened.input_log, begun / INPUT)
+        if new.engine != old.engine and not any((begun / INPUT).glob("*.log")):
+            # Spark's own log of offsets was the log, and all of it has had its effect.
+            create(begun / INPUT, FileHead(state.position, state.now, new.stamp))
         if new.engine == old.engine:
             for file in directory.iterdir():
                 if file.is_file() and file.name not in (LOCK, IDENTITY):

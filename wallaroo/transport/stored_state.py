@@ -29,7 +29,7 @@ from wallaroo.transport.checkpoint import (
     read_identity,
 )
 from wallaroo.transport.generators import LoggedSource
-from wallaroo.transport.kafka.source import Position
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states, window_place
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 

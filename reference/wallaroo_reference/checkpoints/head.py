@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
-from wallaroo.transport.kafka.source import Position
+from wallaroo.transport.kafka.position import Position
 from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment, SourceMoment
 
@@ -85,10 +85,7 @@ class Head:
                     name: [base64.b64encode(one.last).decode(), one.behind]
                     for name, one in self.generators.items()
                 },
-                "positions": {
-                    name: [one.topic, one.at, _pairs(one.offsets), _pairs(one.ends)]
-                    for name, one in self.positions.items()
-                },
+                "positions": {name: one.form for name, one in self.positions.items()},
                 "topics": [[*sink, count] for sink, count in self.topics.items()],
                 "blobs": [self.first_blob, self.next_blob],
             }
@@ -144,7 +141,7 @@ def head_from(text: str) -> Head:
                 name: LoggedSource(last=base64.b64decode(last), behind=_number(behind))
                 for name, (last, behind) in form["generators"].items()
             },
-            positions={name: _position(*one) for name, one in form["positions"].items()},
+            positions={name: Position.from_form(one) for name, one in form["positions"].items()},
             topics={
                 (_text(pipeline), _number(index)): _number(count)
                 for pipeline, index, count in form["topics"]
@@ -196,19 +193,6 @@ def _source(greatest: Any, last_frame: Any, ended: Any, partitions: Any) -> Sour
         raise TypeError(f"{ended!r:.40} is not true or false")
     parts = {_number(number): _source(*one) for number, one in partitions}
     return SourceMoment(_number_or_none(greatest), _number_or_none(last_frame), ended, parts)
-
-
-def _pairs(offsets: Mapping[int, int] | None) -> list[list[int]] | None:
-    return None if offsets is None else [[*pair] for pair in offsets.items()]
-
-
-def _offsets(said: Any) -> dict[int, int]:
-    return {_number(partition): _number(offset) for partition, offset in said}
-
-
-def _position(topic: Any, at: Any, offsets: Any, ends: Any) -> Position:
-    ends = None if ends is None else _offsets(ends)
-    return Position(_text(topic), _offsets(offsets), _number(at), ends)
 
 
 def _cells(kind: Any, name: Any, count: Any, shape: Any) -> CellsHead:

@@ -40,7 +40,7 @@ from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.kafka.context import Contexts, contexts_of
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
-from wallaroo.transport.kafka.source import Positions
+from wallaroo.transport.kafka.position import Positions
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording

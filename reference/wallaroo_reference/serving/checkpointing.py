@@ -26,7 +26,7 @@ from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.kafka.edges import KafkaEdges
-from wallaroo.transport.kafka.source import Position
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.threads import JobThread
 from wallaroo_reference.cells import Moment
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, PackError, blobs_of

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from wallaroo.overriding import override
-from wallaroo.records import Assigned, Consumed, Record, Single, Unused, Value
+from wallaroo.records import Assigned, Single, Value, records_of
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
@@ -184,13 +184,8 @@ class Journal(Intake):
         if not self._whole:
             self._log.append_offsets(source, run.partition, run.first, run.last, at)
             return
-        records: list[Record] = []
-        for piece in run.pieces(self._kafka.topics[source][0], whole=True):
-            if isinstance(piece, int):
-                records.append(Unused(source, piece, at))
-            else:
-                records += [Consumed(source, record, at) for record in piece]
-        self._log.append_records(records)
+        topic, _ = self._kafka.topics[source]
+        self._log.append_records(records_of(source, run, topic, at))
 
     def _retry_later(self) -> None:
         def retry() -> None:

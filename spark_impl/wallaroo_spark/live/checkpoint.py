@@ -19,6 +19,7 @@ from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Draw, Stamp, random_bytes
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
+from wallaroo_spark.live.offset_log import RECORDS, OffsetLog
 from wallaroo_spark.live.spark_part import (
     clear_unbegun,
     read_spark_part,
@@ -45,12 +46,15 @@ class Checkpoint(CheckpointDirectory):
         partitions: number of partitions; `None`: the number it was made with, or for a new one
             `default_partitions`.
         default_partitions: number of partitions of a new checkpoint.
+        offsets_only: it needs no input log: all that it logs are offsets of Kafka.
         draw: where the numbers in stamps come from.
 
     Attributes:
         identity: whose it is; it may have another topology than the application.
         partitions: number of partitions.
         layout: what `begin` writes into the file of that name.
+        offsets_only: Spark's offsets are its log. It has no input log, as a run that is recorded
+            has one, or one with other sources.
 
     Raises:
         CheckpointError: it cannot be written, others can write it, it is in use, damaged, or
@@ -64,6 +68,7 @@ class Checkpoint(CheckpointDirectory):
         *,
         partitions: int | None,
         default_partitions: int,
+        offsets_only: bool = False,
         draw: Draw = random_bytes,
     ) -> None:
         try:
@@ -75,9 +80,11 @@ class Checkpoint(CheckpointDirectory):
             self.partitions = self.identity.partitions
             for part, stamp in stamps_in(directory):
                 self.refuse_other(part, stamp)
-            if self.spark.exists() and not any(self.input_log.glob("*.log")):
+            no_input = not any(self.input_log.glob("*.log"))
+            self.offsets_only = offsets_only and no_input
+            if self.spark.exists() and no_input and not offsets_only:
                 # Refused before an empty log is made: a copy that is restored would mix with it.
-                raise self.half_deleted("it has no input")
+                raise self._without_input()
         except OSError as error:
             self.close()
             raise self._not_written(error) from error
@@ -111,6 +118,27 @@ class Checkpoint(CheckpointDirectory):
         with super().replaced() as new:
             yield new
         self._spark_part = read_spark_part(self.spark)
+
+    def offset_log(self) -> OffsetLog:
+        """Return the log that stands in Spark's offsets.
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        return OffsetLog.restored(self._spark_part.committed, self._spark_part.offset)
+
+    def refuse_unfinished(self) -> None:
+        """Refuse to write Spark's part anew while its last micro-batch is in it alone.
+
+        Raises:
+            CheckpointError: Spark has not committed all that it has planned.
+        """
+        if self._spark_part.in_offsets_alone:
+            raise CheckpointError(
+                f"the last micro-batch of {self.directory} is not committed, and what is in it "
+                "stands in Spark's part alone. Run the application as it was before on the "
+                "checkpoint, and stop it in order"
+            )
 
     def check_input(self, log: LogEnds) -> None:
         """Refuse a checkpoint whose input log or Spark's part was deleted, or is another's.
@@ -148,6 +176,7 @@ class Checkpoint(CheckpointDirectory):
         try:
             if self._spark_part.partitions is None:
                 clear_unbegun(self.spark)
+            make_private(self.input_log)
             make_private(self.spark)  # the files that Spark makes in it follow the umask
             settle(self.spark, self.spark)
             stamp = self.born
@@ -167,6 +196,15 @@ class Checkpoint(CheckpointDirectory):
         """
         if self._spark_part.committed:
             raise self.half_deleted(f"{missing.name} is missing")
+
+    def _without_input(self) -> CheckpointError:
+        if RECORDS in (self._spark_part.offset or {}):
+            return CheckpointError(
+                f"the log of {self.directory} stands in Spark's part, since all its sources were "
+                "topics of Kafka. A run that is recorded, or has other sources, needs an input "
+                "log: begin it with an empty directory"
+            )
+        return self.half_deleted("it has no input")
 
     def _not_written(self, error: OSError) -> CheckpointError:
         return CheckpointError(

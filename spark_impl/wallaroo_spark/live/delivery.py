@@ -23,7 +23,7 @@ from wallaroo.user_code.output import show
 from wallaroo_spark.live.kafka_sinks import KafkaSinks
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
-from wallaroo_spark.wire.job import Address, Held, Report
+from wallaroo_spark.wire.job import Address, Fetched, Held, Report
 from wallaroo_spark.wire.lineages import numbering
 from wallaroo_spark.wire.outbox import End, Finished
 
@@ -63,6 +63,8 @@ class Delivery:
         ended_by: the message in whose processing user code ended it then.
         killing_call: the call in which workers die; the next batch ends there.
         abandoned: do not wait for sinks any more; the current batch fails and is not committed.
+        tombstones: records of Kafka without a value that were filtered, by source (kafka-7).
+        on_fetched: called with what they have fetched of a source in a batch.
     """
 
     def __init__(
@@ -92,6 +94,8 @@ class Delivery:
         self._done = done
         self._kafka = kafka
         self._held: dict[Address, Held] = {}
+        self.tombstones: Counter[str] = Counter()
+        self.on_fetched: Callable[[str, Fetched], None] = lambda *_: None
 
     @property
     def entities(self) -> int:
@@ -128,6 +132,11 @@ class Delivery:
         if report.problem:
             self.ended = report.problem
             raise RunEndedError(self.ended)
+        for source, some in report.fetched.items():
+            decoder = self._application.sources[source].config.decoder
+            if some.tombstones and not getattr(decoder, "whole", False):
+                self.tombstones[source] += some.tombstones
+            self.on_fetched(source, some)
         finished = report.finished.get(0, Finished())
         if self.killing_call is not None:
             finished.ends.append(self.killing_call)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.checkpoint import RESTORE, damaged
+from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError
 from wallaroo_spark.jvm import failures
 from wallaroo_spark.live.checkpoint import ENGINE
 from wallaroo_spark.live.spark_part import damaged_files, misfit
@@ -53,6 +54,8 @@ def explained(text: str, directory: Path) -> str:
             f"{tempfile.gettempdir()}: make room, and start again; nothing that was received "
             "is lost to the checkpoint"
         )
+    if kind in (BrokerError.__name__, BrokersAwayError.__name__):
+        return cause
     if kind == StateError.__name__:
         return f"the checkpoint {directory} does not fit the application: {cause}"
     if said := failures.explained(text):

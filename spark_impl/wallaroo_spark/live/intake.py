@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
-from wallaroo.records import Assigned, End, Tick, Value
+from wallaroo.records import Assigned, End, Tick, Value, records_of
 from wallaroo.topology import Application
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import InputLogError, InputLogFullError
@@ -75,6 +75,8 @@ class Intake(Receiver):
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         open_sources: the sources that can still give something.
         watch: gets what is logged, for figures; `None`: no figures.
+        topics: of each Kafka source the topic's name.
+        whole: of what these read, log the records, not their offsets alone (kafka-2).
     """
 
     def __init__(
@@ -86,7 +88,12 @@ class Intake(Receiver):
         clock: Callable[[], int],
         open_sources: set[str],
         watch: Watch | None,
+        topics: Mapping[str, str],
+        *,
+        whole: bool,
     ) -> None:
+        self._topics = topics
+        self._whole = whole
         self._watch = watch
         self._application = application
         self._feed = feed
@@ -123,13 +130,19 @@ class Intake(Receiver):
 
     @override
     def receive_records(self, records: Sequence[Value | Assigned | End]) -> None:
-        self.add([record for record in records if not isinstance(record, Assigned)])
-        self._open_sources -= {record.source for record in records if isinstance(record, End)}
+        self.add(records)
+        ends = [record for record in records if isinstance(record, End)]
+        self._open_sources -= {record.source for record in ends if record.partition is None}
         self.stop_if_all_have_ended()
 
     @override
     def receive_run(self, source: str, run: KafkaRun, at: int | None) -> None:
-        raise AssertionError(f"{source}: a topology with sources of Kafka is refused before")
+        at = self._clock() if at is None else at
+        append = partial(self._feed.append_offsets, source, run.partition, run.first, run.last, at)
+        if self._whole:
+            records = records_of(source, run, self._topics[source], at)
+            append = partial(self._feed.append_records, records)
+        self._take(_Some(run.last + 1 - run.first, append, source))
 
     @override
     def when_sequenced(self, close: Callable[[], None]) -> None:
@@ -164,10 +177,19 @@ class Intake(Receiver):
         if not self._open_sources:
             self._stop.input_ended(None)
 
-    def add(self, records: Sequence[Value | Tick | End]) -> None:
-        """Append records that are not frames; what arrives together arrives at one time."""
+    def add(self, records: Sequence[Value | Assigned | Tick | End]) -> None:
+        """Append records that are not frames; what arrives together arrives at one time.
+
+        A Kafka source says itself when it began, and when what it read to the end has ended
+        (kafka-10).
+        """
         now = self._clock()
-        stamped = [replace(record, at=now) for record in records]
+        stamped = [
+            record
+            if record.at and not isinstance(record, (Value, Tick)) and record.source in self._topics
+            else replace(record, at=now)
+            for record in records
+        ]
         first = stamped[0] if stamped else None
         source = first.source if isinstance(first, Value) else ""
         self._take(_Some(len(stamped), partial(self._feed.append_records, stamped), source))

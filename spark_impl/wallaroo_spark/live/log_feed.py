@@ -9,22 +9,34 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
+from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
-from wallaroo.records import End, Record, Tick, Value
-from wallaroo.transport.generators import decoded, encoded
-from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
-from wallaroo.transport.skipping import SkippedPayload, skipped
+from wallaroo.records import Consumed, Record, Value
+from wallaroo.transport.generators import encoded
+from wallaroo.transport.input_log import InputLogError, Kind, Run
+from wallaroo_spark.live.offset_log import Log, OffsetLog
 from wallaroo_spark.live.resume import Resume, after
+from wallaroo_spark.live.to_tasks import frames_for_tasks
 from wallaroo_spark.plans.feed import Feed
-from wallaroo_spark.wire.job import CaseSpec, Frames, HeadBlock, joined, pack
+from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, pack
 from wallaroo_spark.wire.job import Kind as WireKind
-from wallaroo_spark.wire.job import Run as WireRun
 
 _WAIT = 0.2  # seconds that `latest` may wait for input; stopping a query can take as long
-_SMALL = 64 * 1024  # bytes of payloads; fewer are not divided among tasks
+
+# How many offsets a micro-batch holds at most: at first, and however large or small records are.
+_FIRST_OFFSETS = 10_000
+_FEWEST_OFFSETS = 100
+_MOST_OFFSETS = 200_000
+
+_OFFSETS = WireKind.OFFSETS
+
+LookUp: TypeAlias = Callable[[str, int, Sequence[int]], Mapping[int, KafkaRecord]]
 
 
 class LogFeed(Feed):
@@ -41,11 +53,13 @@ class LogFeed(Feed):
             times, and frames of one source stay together even if they were read separately.
         skip: numbers of records that are left out.
         choose: returns the sequence of one of a batch's records that is to be followed, or `None`.
+        topics: where tasks fetch the records of Kafka sources, by source.
 
     Attributes:
         case: the case under which all further input is sent.
         log: the input log.
         room_made: called, in any thread, after a commit has made room.
+        look_up: returns records of Kafka, by their offsets, given source, partition and offsets.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
         committed_at: when it last committed some, in seconds since 1970; `None`: not in this run.
@@ -54,7 +68,7 @@ class LogFeed(Feed):
 
     def __init__(
         self,
-        log: InputLog,
+        log: Log,
         case: CaseSpec,
         *,
         tasks: int,
@@ -64,7 +78,11 @@ class LogFeed(Feed):
         timed: bool,
         skip: Collection[int] = (),
         choose: Callable[[Sequence[Run]], int | None] = lambda _: None,
+        topics: Mapping[str, Topic] = MappingProxyType({}),
     ) -> None:
+        self._topics = topics
+        self._offsets = _FIRST_OFFSETS  # most offsets that wait to be planned
+        self._waiting_offsets = 0
         self.log = log
         self.sources = resume.sources
         self._sources_until = resume.sequence  # `sources` knows the records before this sequence
@@ -72,6 +90,7 @@ class LogFeed(Feed):
         self._skip = skip
         self.case = case
         self.room_made: Callable[[], None] = lambda: None
+        self.look_up: LookUp = lambda *_: {}
         self._choose = choose
         self.planned = self.committed = log.first_sequence
         self.committed_at: float | None = None
@@ -108,7 +127,7 @@ class LogFeed(Feed):
         self.log.append(source, payloads, at)
         self._appended()
 
-    def append_records(self, records: Sequence[Value | Tick | End]) -> None:
+    def append_records(self, records: Sequence[Record]) -> None:
         """Append other records in the same way.
 
         Raises:
@@ -123,6 +142,28 @@ class LogFeed(Feed):
             ]
         )
         self._appended()
+
+    def append_offsets(self, source: str, partition: int, first: int, last: int, at: int) -> None:
+        """Append a run of offsets in the same way; tasks fetch what stands there (kafka-1).
+
+        Raises:
+            InputLogError: it cannot be written; it was not taken.
+        """
+        self.log.append_offsets(source, partition, first, last, at)
+        with self._changed:
+            self._waiting_offsets += last + 1 - first
+        self._appended()
+
+    @property
+    def room_for_offsets(self) -> int:
+        """How many offsets may be appended now: a micro-batch holds no more than these."""
+        return self._offsets - self._waiting_offsets
+
+    def fetched(self, records: int, size: int) -> None:
+        """Note what tasks have fetched: the next micro-batches hold about `batch_bytes`."""
+        if records:
+            fitting = self._batch_bytes * records // max(1, size)
+            self._offsets = min(max(fitting, _FEWEST_OFFSETS), _MOST_OFFSETS)
 
     def _appended(self) -> None:
         with self._changed:
@@ -146,10 +187,30 @@ class LogFeed(Feed):
         """Return records that Spark has not committed yet; values as they are logged.
 
         The log is read once: to look for each record would take time by the square of their number.
+
+        Raises:
+            BrokerError: what the log only names is not in its topic any more.
         """
-        first = min(sequences, default=0)
-        read = self.log.read(first, 1 + max(sequences, default=-1))
-        return {sequence: read[sequence - first] for sequence in sequences}
+        records: dict[int, Record] = {}
+        wanted = sorted(sequences)
+        for run in self.log.runs(min(wanted, default=0), 1 + max(wanted, default=-1)):
+            end = run.first + len(run.payloads)
+            here = wanted[bisect_left(wanted, run.first) : bisect_left(wanted, end)]
+            if here and run.kind is Kind.OFFSETS:
+                records |= self._looked_up(run, here)
+            elif here:
+                read = run.records()
+                records |= {sequence: read[sequence - run.first] for sequence in here}
+        return records
+
+    def _looked_up(self, run: Run, sequences: Sequence[int]) -> dict[int, Record]:
+        partition, first = run.place
+        offsets = [first + sequence - run.first for sequence in sequences]
+        found = self.look_up(run.source, partition, offsets)
+        return {
+            sequence: Consumed(run.source, found[offset], run.at)
+            for sequence, offset in zip(sequences, offsets, strict=True)
+        }
 
     # -- the feed ----------------------------------------------------------------------------
 
@@ -173,27 +234,36 @@ class LogFeed(Feed):
         return self.log.end_within(start, max_bytes=self._batch_bytes)
 
     @override
+    def kept(self, start: int, end: int) -> dict[str, Any]:
+        return self.log.kept(start, end) if isinstance(self.log, OffsetLog) else {}
+
+    @override
     def blocks(self, start: int, end: int) -> list[bytes]:
         try:
             runs = self.log.runs(start, end)
         except InputLogError as error:
             self._failed(str(error))
             raise
+        if end > self.planned:  # else Spark plans it once more
+            planned = sum([len(run.payloads) for run in runs if run.kind is Kind.OFFSETS])
+            with self._changed:  # what an earlier run has logged was not counted
+                self._waiting_offsets = max(0, self._waiting_offsets - planned)
         self.planned = end
         if end > self._sources_until:
             self.sources, self._sources_until = after(self.sources, runs), end
-        if self._skip:
-            runs = list(skipped(runs, self._skip))
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
         case = self.case
         if (follow := self._choose(runs)) is not None:
             case = replace(case, follow=follow)
-        parts = _divided(joined([more for run in runs for more in _wire_runs(run)]), self._tasks)
-        return [
-            pack(HeadBlock({0: case}, part, None if number else (start, end)))
-            for number, part in enumerate(parts)
-        ]
+        parts = frames_for_tasks(runs, self._topics, self._skip, self._tasks)
+        blocks = []
+        for number, part in enumerate(parts):
+            span = None if number else (start, end)
+            to_fetch = {run.source for run in part if run.kind is _OFFSETS}
+            topics = {source: self._topics[source] for source in to_fetch}
+            blocks.append(pack(HeadBlock({0: case}, part, span, topics=topics)))
+        return blocks
 
     def commit(self, end: int) -> None:
         """Do nothing: `latest` has already been called with the same offset."""
@@ -232,43 +302,3 @@ class LogFeed(Feed):
                 self._changed.notify_all()
             for call in waiting:
                 call()
-
-
-def _wire_runs(run: Run) -> Iterator[WireRun]:
-    """Yield a log's run as workers get it."""
-    whole = WireRun(0, run.source, run.first, run.payloads, run.at)
-    if run.kind is Kind.FRAME and isinstance(marked := run.payloads[0], SkippedPayload):
-        yield whole._replace(kind=WireKind.SKIPPED, items=[marked.why.encode()])
-    elif run.kind is Kind.FRAME:
-        yield whole
-    elif run.kind is Kind.TICK:
-        yield whole._replace(kind=WireKind.TICK)
-    elif run.kind is Kind.END:
-        ends = [pack(record) for record in run.records()]
-        yield whole._replace(kind=WireKind.END, items=ends)
-    else:
-        for sequence, payload in enumerate(run.payloads, run.first):
-            blob, hindered = decoded(payload)
-            kind = WireKind.VALUES if hindered is None else WireKind.UNPORTABLE
-            item = blob if hindered is None else hindered.encode()
-            yield whole._replace(first=sequence, items=[item], kind=kind)
-
-
-def _divided(frames: Frames, parts: int) -> list[Frames]:
-    """Return frames in consecutive parts of about equal number; in one part if they are small."""
-    if sum([sum(map(len, run.items)) for run in frames]) <= _SMALL:
-        return [frames]
-    size = -(-sum([len(run.items) for run in frames]) // parts)
-    divided: list[Frames] = [[]]
-    room = size
-    for run in frames:
-        start = 0
-        while start < len(run.items):
-            if not room:
-                divided.append([])
-                room = size
-            some = run.items[start : start + room]
-            divided[-1].append(run._replace(first=run.first + start, items=some))
-            start += len(some)
-            room -= len(some)
-    return divided

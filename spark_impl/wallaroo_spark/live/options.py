@@ -29,6 +29,7 @@ class SparkOptions:
         accepted: what is accepted of a checkpoint that another version of the application wrote.
         skip: numbers of records that a restart leaves out.
         accept_repeats: go on where brokers have forgotten a sink's position (kafka-16).
+        accept_gaps: go on where brokers have deleted records that were not read (kafka-5).
     """
 
     settings: SessionSettings
@@ -40,6 +41,7 @@ class SparkOptions:
     accepted: Accepted = NOTHING_ACCEPTED
     skip: Sequence[int] = ()
     accept_repeats: bool = False
+    accept_gaps: bool = False
 
     @property
     def default_partitions(self) -> int:
@@ -69,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=SparkOptions.batch_bytes,
         metavar="N",
         help="payload bytes of a micro-batch at most (4 MiB)",
+    )
+    parser.add_argument(
+        "--accept-gaps",
+        action="store_true",
+        help="go on where brokers have deleted records of a Kafka source that were not read yet",
     )
     add_input_log(parser, SparkOptions.log_bytes)
     add_accept_repeats(parser)
@@ -109,6 +116,7 @@ def spark_options(given: Mapping[str, Any]) -> SparkOptions:
         accepted=Accepted.given(given),
         skip=given.get("skip_record", ()),
         accept_repeats=given.get("accept_repeats", False),
+        accept_gaps=given.get("accept_gaps", False),
     )
 
 

@@ -14,17 +14,23 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from wallaroo.config import GenSourceConfig
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.records import Assigned, Consumed, End
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import RESTORE, CheckpointError
 from wallaroo.transport.generators import LoggedSource
-from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
+from wallaroo_spark.live.offset_log import Log
 from wallaroo_spark.live.stamped import read_stamped, write_stamped
 
 _AT_ONCE = 4 << 20  # bytes of the log that are read at once
+_GO_ON = (GenSourceConfig, KafkaSourceConfig)  # sources that go on behind what the log has of them
 
 _log = logging.getLogger("wallaroo.spark")
 
@@ -77,17 +83,37 @@ def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[s
     """Return what is known about the sources after further records."""
     updated = dict(sources)
     for run in runs:
-        if run.kind is Kind.END:
-            updated[run.source] = replace(updated.get(run.source, LoggedSource()), ended=True)
-        elif run.kind is Kind.VALUE:
-            source = updated.get(run.source, LoggedSource())
-            for payload in run.payloads:
-                source = source.after(payload)
-            updated[run.source] = source
+        if run.kind not in (Kind.FRAME, Kind.TICK):
+            updated[run.source] = _after(updated.get(run.source, LoggedSource()), run)
     return updated
 
 
-def at_the_end_of(log: InputLog, resume: Resume) -> Mapping[str, LoggedSource]:
+def _after(source: LoggedSource, run: Run) -> LoggedSource:
+    if run.kind is Kind.VALUE:
+        for payload in run.payloads:
+            source = source.after(payload)
+        return source
+    position = source.position or Position("", {})
+    if run.kind is Kind.OFFSETS:
+        partition, first = run.place
+        return replace(source, position=position.behind(partition, first + len(run.payloads)))
+    for record in run.records():
+        match record:
+            case End(partition=None):
+                source = replace(source, ended=True)
+            case End(partition=int(number)):
+                ended = {**source.partitions, number: LoggedSource(ended=True)}
+                source = replace(source, partitions=ended)
+            case Assigned():
+                position = position.with_assigned(record)
+                source = replace(source, position=position)
+            case Consumed(record=read):
+                position = position.behind(read.partition, read.offset + 1)
+                source = replace(source, position=position)
+    return source
+
+
+def at_the_end_of(log: Log, resume: Resume) -> Mapping[str, LoggedSource]:
     """Return what is known about the sources after a whole log.
 
     Raises:
@@ -102,6 +128,20 @@ def at_the_end_of(log: InputLog, resume: Resume) -> Mapping[str, LoggedSource]:
     return sources
 
 
+def begun(log: Log, resume: Resume) -> Mapping[str, LoggedSource]:
+    """Return what is known about the sources before the first message that is not committed.
+
+    Of a run that has committed nothing, the log begins with what Kafka sources read.
+    """
+    sources = resume.sources
+    for sequence in range(max(resume.sequence, log.first_sequence), log.next_sequence):
+        runs = log.runs(sequence, sequence + 1)
+        if runs[0].kind not in (Kind.TICK, Kind.ASSIGNED):
+            break
+        sources = after(sources, runs)
+    return sources
+
+
 def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None:
     """Return what a restart must know; `None`: this application needs nothing of it.
 
@@ -109,7 +149,7 @@ def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None
         CheckpointError: the file is damaged, or it is missing although Spark has committed
             something.
     """
-    if not _generators(application) and not application.time_decides:
+    if not (_named(application, _GO_ON) or application.time_decides):
         return None
     found = read_resume(checkpoint.resume)
     if found is None:
@@ -117,30 +157,38 @@ def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None
     return found or Resume()
 
 
+def positions_in(logged: Mapping[str, LoggedSource]) -> dict[str, Position]:
+    """Return where Kafka sources stand."""
+    return {name: one.position for name, one in logged.items() if one.position is not None}
+
+
 def sources_to_come(logged: Mapping[str, LoggedSource], application: Application) -> set[str]:
-    """Return the sources that can still give something: all but generators that have ended.
+    """Return the sources that can still give something.
+
+    That is all but generators and Kafka sources that have ended.
 
     Args:
         logged: what is known about the sources after the log.
         application: the application.
     """
     ended = {name for name, source in logged.items() if source.ended}
-    generators = _generators(application)
-    for name in sorted(ended - generators):
+    over = _named(application, _GO_ON)
+    for name in sorted(ended - over):
         _log.warning(
             "source %r has ended in an earlier run on this checkpoint, with standard input: "
             "whatever it receives now is too late for every window. Begin anew with an empty "
             "directory",
             name,
         )
-    return set(application.sources) - (ended & generators)
+    to_come = set(application.sources) - (ended & over)
+    if not to_come:
+        _log.warning("every source has ended in an earlier run: nothing more is received")
+    return to_come
 
 
-def _generators(application: Application) -> set[str]:
+def _named(application: Application, kinds: tuple[type, ...]) -> set[str]:
     return {
-        name
-        for name, source in application.sources.items()
-        if isinstance(source.config, GenSourceConfig)
+        name for name, source in application.sources.items() if isinstance(source.config, kinds)
     }
 
 
@@ -153,10 +201,7 @@ def read_resume(path: Path) -> Resume | None:
     try:
         _, form = read_stamped(path)
         due = form["due"]
-        sources = {
-            name: LoggedSource(bool(ended), base64.b64decode(last), int(behind))
-            for name, (ended, last, behind) in form["sources"].items()
-        }
+        sources = {name: _source(*one) for name, one in form["sources"].items()}
         return Resume(int(form["sequence"]), None if due is None else int(due), sources)
     except FileNotFoundError:
         return None
@@ -164,6 +209,18 @@ def read_resume(path: Path) -> Resume | None:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged. {RESTORE}") from error
+
+
+def _source(
+    ended: Any, last: Any, behind: Any, position: Any = None, partitions: Any = ()
+) -> LoggedSource:
+    return LoggedSource(
+        bool(ended),
+        base64.b64decode(last),
+        int(behind),
+        None if position is None else Position.from_form(position),
+        {int(number): LoggedSource(ended=True) for number in partitions},
+    )
 
 
 def write_resume(path: Path, resume: Resume, stamp: Stamp) -> None:
@@ -176,7 +233,10 @@ def write_resume(path: Path, resume: Resume, stamp: Stamp) -> None:
         "sequence": resume.sequence,
         "due": resume.due,
         "sources": {
-            name: [one.ended, base64.b64encode(one.last).decode(), one.behind]
+            name: [
+                *(one.ended, base64.b64encode(one.last).decode(), one.behind),
+                *(one.position and one.position.form, [*one.partitions]),
+            ]
             for name, one in resume.sources.items()
         },
     }

@@ -11,12 +11,17 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from wallaroo.engine import ServeOptions
-from wallaroo.topology import Application
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.topology import Application, SinkId
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.interfaces import OutputSink, Source
+from wallaroo.transport.kafka.destination import brokers_of
+from wallaroo.transport.kafka.sources import KafkaSources
 from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
@@ -31,10 +36,10 @@ from wallaroo_spark.live.kafka_sinks import KafkaSinks
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
-from wallaroo_spark.live.resume import Resume, sources_to_come
+from wallaroo_spark.live.resume import Resume, positions_in, sources_to_come
 from wallaroo_spark.live.storage import Storage, opened
 from wallaroo_spark.live.watch import Watch
-from wallaroo_spark.wire.job import CaseSpec
+from wallaroo_spark.wire.job import CaseSpec, Fetched, Topic
 from wallaroo_spark.worker.plan import plan
 
 
@@ -112,6 +117,7 @@ def opened_run(
             )
         ending, loop = Ending(), LoopThread("wallaroo-edges")
         watch = None if options.metrics is None else Watch(options.metrics)
+        topics = topics_of(application)
         feed = LogFeed(
             storage.log,
             CaseSpec(
@@ -130,16 +136,37 @@ def opened_run(
             timed=timed,
             skip=own.skip,
             choose=(lambda _: None) if watch is None else watch.choose,
+            topics=topics,
         )
         up.callback(feed.close)
         arrival = clock if timed or own.record or own.checkpoint else lambda: 0
         to_come = sources_to_come(storage.logged, application)
-        intake = Intake(application, feed, loop, ending, arrival, to_come, watch)
-        edges = Edges(application, options, loop, intake, addresses, clock, kafka)
+        names = {name: topic.name for name, topic in topics.items()}
+        whole = own.record is not None
+        intake = Intake(
+            application, feed, loop, ending, arrival, to_come, watch, names, whole=whole
+        )
+        sources = KafkaSources(
+            application,
+            positions_in(storage.begun),
+            intake,
+            loop.post,
+            accept_gaps=own.accept_gaps,
+            measured=options.metrics is not None,
+            going_on=lambda: ending.problem is None,
+            room=None if whole else lambda: feed.room_for_offsets,
+        )
+        up.callback(sources.close)
+        with options.interruptible():
+            sources.begin()
+        feed.look_up = sources.look_up
+        ends = _Ends(sources.sources, kafka.sinks)
+        edges = Edges(application, options, loop, intake, addresses, clock, ends)
         edges.dead_letters.run = checkpoint.born.checkpoint
         edges.go_on_behind(storage.logged)
         done = _note_of(storage, feed)
         delivery = Delivery(application, edges, loop, feed.records, done, resume.due, watch, kafka)
+        delivery.on_fetched = partial(_note_fetched, sources, feed)
         levels = plan(application).levels
         query = LiveQuery(levels, own, checkpoint, feed, delivery, watch, kafka.departure)
         stop = StopClock(
@@ -152,6 +179,7 @@ def opened_run(
         )
         run = Run(loop, ending, feed, intake, edges, delivery, query, stop)
         intake.begin(edges, stop)
+        begun = sources.go_on(positions_in(storage.logged), storage.logged, clock())
         ending.when_failed(lambda: _abandon(run))
         if options.metrics is not None:
             figures = Figures(
@@ -165,10 +193,45 @@ def opened_run(
                 lambda: run.backlog,
             )
             up.callback(figures.close)
-        edges.open()  # nothing after this can be refused
+            if topics:
+                metrics = options.metrics
+                metrics.before_tick(lambda: sources.copy_figures(metrics))
+        edges.open(lambda: intake.add(begun))  # nothing after this can be refused
         up.callback(loop.stop)
         up.callback(lambda: loop.call(edges.close))
         yield run
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """The sources and sinks of Kafka (`wallaroo.transport.interfaces.KafkaParts`)."""
+
+    sources: Mapping[str, Source]
+    sinks: Mapping[SinkId, OutputSink]
+
+
+def topics_of(application: Application) -> dict[str, Topic]:
+    """Return where tasks fetch the records of each Kafka source.
+
+    Raises:
+        WallarooParameterError: a file of options cannot be read.
+    """
+    return {
+        name: Topic(
+            config.topic,
+            brokers_of(config),
+            tuple(config.kafka.read().items()),
+            config.isolation_level == "read_committed",
+            config.whole,
+        )
+        for name, source in application.sources.items()
+        if isinstance(config := source.config, KafkaSourceConfig)
+    }
+
+
+def _note_fetched(kafka: KafkaSources, feed: LogFeed, source: str, some: Fetched) -> None:
+    feed.fetched(some.records, some.size)
+    kafka.sources[source].add_read(some.records, some.size)
 
 
 def _backlog(feed: LogFeed, intake: Intake, delivery: Delivery) -> int:

@@ -181,5 +181,6 @@ class Server(Handle):
             late=self._run.delivery.late,
             open_windows=lost,
             unprocessed=self._run.backlog,
+            tombstones=self._run.delivery.tombstones,
         )
         self._done.set()

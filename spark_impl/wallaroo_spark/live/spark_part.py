@@ -17,12 +17,13 @@ import shutil
 import struct
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wallaroo.transport.checkpoint import RESTORE, CheckpointError, damaged
 from wallaroo.transport.private import refuse_irregular, write_durably
+from wallaroo_spark.live.offset_log import RECORDS
 
 _SCHEMAS = "stateSchemaFilePaths"
 
@@ -34,11 +35,18 @@ class SparkPart(NamedTuple):
         committed: the effects of all frames before this sequence are committed.
         planned: Spark has been given all frames before this sequence, and may ask for them again.
         partitions: number of tasks of each stateful operator; `None` before the first batch.
+        offset: what Spark has kept of the last batch that it has planned; `None`: there is none.
     """
 
     committed: int = 0
     planned: int = 0
     partitions: int | None = None
+    offset: Mapping[str, Any] | None = None
+
+    @property
+    def in_offsets_alone(self) -> bool:
+        """Whether there is a batch that is not committed and stands in no input log."""
+        return self.planned > self.committed and RECORDS in (self.offset or {})
 
 
 def read_spark_part(directory: Path) -> SparkPart:
@@ -58,9 +66,11 @@ def read_spark_part(directory: Path) -> SparkPart:
         )
     if last < 0:
         return SparkPart()
-    end, partitions = _read(planned[last], done == last)
-    before = end if done == last else _read(planned[done], True)[0] if done >= 0 else 0
-    return SparkPart(before, end, partitions)
+    offset, partitions = _read(planned[last], done == last)
+    end = before = offset["next"]
+    if done < last:
+        before = _read(planned[done], True)[0]["next"] if done >= 0 else 0
+    return SparkPart(before, end, partitions, offset)
 
 
 def refuse_irregular_files(directory: Path) -> None:
@@ -202,12 +212,13 @@ def _batches(directory: Path) -> dict[int, Path]:
         raise CheckpointError(f"{directory} cannot be read: {error.strerror}") from error
 
 
-def _read(path: Path, committed: bool) -> tuple[int, int]:
-    """Return where a batch ends, and the number of partitions."""
+def _read(path: Path, committed: bool) -> tuple[dict[str, Any], int]:
+    """Return where a batch ends, its `next` and what was kept with it; number of partitions."""
     try:
         _, settings, offset = path.read_text(encoding="utf-8").splitlines()
         partitions = json.loads(settings)["conf"]["spark.sql.shuffle.partitions"]
-        return int(json.loads(offset)["next"]), int(partitions)
+        form = json.loads(offset)
+        return {**form, "next": int(form["next"])}, int(partitions)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:

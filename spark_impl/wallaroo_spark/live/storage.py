@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application
 from wallaroo.transport.changed_topology import (
     Accepted,
@@ -19,7 +20,7 @@ from wallaroo.transport.changed_topology import (
 from wallaroo.transport.checkpoint import INPUT, CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
-from wallaroo.transport.log_directory import LogEnds, read
+from wallaroo.transport.log_directory import Admit, LogEnds, read
 from wallaroo.transport.old_states import FreshStates, refuse_old_states
 from wallaroo.transport.private import make_private
 from wallaroo.transport.recording import Recording
@@ -29,11 +30,13 @@ from wallaroo_spark.jvm.temporary import temporary_parent
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP, Checkpoint
 from wallaroo_spark.live.layout import LAYOUT, read_layout, write_layout
 from wallaroo_spark.live.new_part import write_part
+from wallaroo_spark.live.offset_log import Log
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.resume import (
     Resume,
     ResumeFile,
     at_the_end_of,
+    begun,
     read_resume,
     resume_of,
     write_resume,
@@ -53,12 +56,14 @@ class Storage(NamedTuple):
         log: the input log.
         resume: what a restart must know; `None`: this application needs nothing of it.
         logged: what the log says about sources.
+        begun: what it says before the first message that is not committed.
     """
 
     checkpoint: Checkpoint
-    log: InputLog
+    log: Log
     resume: ResumeFile | None
     logged: Mapping[str, LoggedSource]
+    begun: Mapping[str, LoggedSource]
 
 
 def check_place(directory: Path, application: Application) -> None:
@@ -106,6 +111,7 @@ def opened(
                     application,
                     partitions=partitions,
                     default_partitions=options.default_partitions,
+                    offsets_only=_reads_topics_only(application) and options.record is None,
                 )
             )
         )
@@ -137,19 +143,36 @@ def opened(
                 _change_topology(checkpoint, application, stored)
             return checkpoint.begin_run()
 
-        log = InputLog.open(place, options.log_bytes, recording=kept, admit=admit)
+        log = _opened_log(checkpoint, place, kept, options, admit)
         up.callback(log.close)
-        log.sources = frozenset(application.sources)
+        if isinstance(log, InputLog):
+            log.sources = frozenset(application.sources)
         checkpoint.begin()
         last = resume_of(checkpoint, application)
         if last is None:
-            yield Storage(checkpoint, log, None, {})
+            yield Storage(checkpoint, log, None, {}, {})
             return
         logged = at_the_end_of(log, last)
         for source in logged.values():
             source.value()  # refused now, if it cannot be read back
         resume = ResumeFile(checkpoint.resume, last, checkpoint.born)
-        yield Storage(checkpoint, log, resume, logged)
+        yield Storage(checkpoint, log, resume, logged, begun(log, last))
+
+
+def _opened_log(
+    checkpoint: Checkpoint, place: Path, kept: Path | None, options: SparkOptions, admit: Admit
+) -> Log:
+    """Open the log of a run: the input log, or Spark's own log where that has all there is."""
+    if not checkpoint.offsets_only:
+        return InputLog.open(place, options.log_bytes, recording=kept, admit=admit)
+    log = checkpoint.offset_log()
+    admit(LogEnds(log.first_sequence, log.next_sequence))
+    return log
+
+
+def _reads_topics_only(application: Application) -> bool:
+    sources = application.sources.values()
+    return all(isinstance(source.config, KafkaSourceConfig) for source in sources)
 
 
 def _accept_topology(
@@ -183,6 +206,7 @@ def _change_topology(
     Raises:
         WallarooError: it cannot be written.
     """
+    checkpoint.refuse_unfinished()
     stamp, state = checkpoint.born, stored.state()
     resume = read_resume(checkpoint.resume) or Resume(checkpoint.position)
     with checkpoint.replaced() as new:

@@ -166,7 +166,8 @@ class StoredOnSpark(StoredCheckpoint):
                 step = steps.index((address.group, member))
                 windows.append(StoredWindows(step, name[len(KEY) :], _form(place, kept)))
         resume = read_resume(self._directory / RESUME) or Resume()
-        logged = resume.sources if resume.sequence <= position else None
+        begun = read_spark_part(self._part).in_offsets_alone
+        logged = resume.sources if resume.sequence <= position and not begun else None
         now = max([entity.visited or 0 for entity in entities], default=0)
         first, sources = None, {}
         if clocks:

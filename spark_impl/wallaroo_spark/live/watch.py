@@ -20,6 +20,7 @@ from wallaroo_spark.wire.job import Report
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one
 _MOST = 50_000  # reads whose arrival is known one by one
+_MESSAGES = (Kind.FRAME, Kind.VALUE, Kind.OFFSETS, Kind.CONSUMED)
 _FOLLOW = 10.0  # seconds between followed records: following slows a whole micro-batch down
 
 
@@ -57,7 +58,7 @@ class Watch:
         now = self._metrics.monotonic()
         if self._metrics.on_followed is None or now < self._follow_due:
             return None
-        first = next((run for run in runs if run.kind in (Kind.FRAME, Kind.VALUE)), None)
+        first = next((run for run in runs if run.kind in _MESSAGES), None)
         if first is None:
             return None
         self._follow_due = now + _FOLLOW

@@ -3,7 +3,8 @@
 Spark plans micro-batches in a Python process of its own. That process asks the driver, which holds
 the input, how much input there is and what lies between two offsets, and reports what is committed.
 So the input log has one owner, an answer comes as soon as there is input, and the frames travel
-inside Spark's input partitions: executors need no file of this engine. Offsets are integers.
+inside Spark's input partitions: executors need no file of this engine. Offsets are integers; Spark
+may keep more with them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Feed(Protocol):
 
         May wait a moment for input, some tenths of a second at most.
         """
+
+    def kept(self, start: int, end: int) -> dict[str, Any]:
+        """Return what Spark is to keep, as JSON, with the end of a batch that it begins now."""
+        del start, end
+        return {}
 
     def blocks(self, start: int, end: int) -> list[bytes]:
         """Return the input between two offsets, a block for each task; the same every time."""
@@ -109,7 +115,9 @@ class FeedServer:
             case {"ask": "first"}:
                 return [b"%d" % self._feed.first()]
             case {"ask": "latest", "start": start}:
-                return [b"%d" % self._feed.latest(start)]
+                end = self._feed.latest(start)
+                kept = self._feed.kept(start, end) if end > start else {}
+                return [json.dumps({"next": end, **kept}).encode()]
             case {"ask": "blocks", "start": start, "end": end}:
                 blocks = self._feed.blocks(start, end)
                 return [b"%d" % len(blocks), *blocks]
@@ -138,11 +146,16 @@ class FeedClient(Feed):
 
     @override
     def first(self) -> int:
-        return self._ask(ask="first")
+        return int(self._ask(ask="first"))
 
     @override
     def latest(self, start: int) -> int:
-        return self._ask(ask="latest", start=start)
+        return int(self.offset(start)["next"])
+
+    def offset(self, start: int) -> dict[str, Any]:
+        """Return where a batch that begins at `start` should end, with what Spark is to keep."""
+        offset: dict[str, Any] = self._ask(ask="latest", start=start)
+        return offset
 
     @override
     def blocks(self, start: int, end: int) -> list[bytes]:
@@ -160,8 +173,8 @@ class FeedClient(Feed):
             self._connection.close()
             self._connection = None
 
-    def _ask(self, **request: Any) -> int:
+    def _ask(self, **request: Any) -> Any:
         if self._connection is None:
             self._connection = Client(self._address, "AF_UNIX")
         self._connection.send_bytes(json.dumps(request).encode())
-        return int(self._connection.recv_bytes())
+        return json.loads(self._connection.recv_bytes())

@@ -83,6 +83,7 @@ def dead_letters_of(
                 error_type=letter.error_type,
                 error=letter.error,
                 payload=None if letter.given else _payload(records[letter.lineage[0]]),
+                record=_place(records[letter.lineage[0]]),
                 where=letter.failure.where,
                 causes=letter.failure.causes,
             )
@@ -111,6 +112,13 @@ def _payload(record: Record) -> bytes | None:
     if isinstance(record, Consumed):
         return record.record.value
     return record.payload if isinstance(record, Frame) else None
+
+
+def _place(record: Record) -> tuple[str, int, int] | None:
+    """Return where a record of Kafka stands."""
+    if not isinstance(record, Consumed):
+        return None
+    return record.record.topic, record.record.partition, record.record.offset
 
 
 def _where(application: Application, index: int) -> _Where:

@@ -99,20 +99,21 @@ class Reader(DataSourceStreamReader):
         self._shipment = shipment
 
     @override
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         return {"next": self._feed.first()}
 
     @override
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         del limit  # the feed decides how much a batch holds
-        return {"next": self._feed.latest(start["next"])}
+        offset = self._feed.offset(start["next"])
+        return start if offset["next"] == start["next"] else offset
 
     @override
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return [InputPartition(block) for block in self._feed.blocks(start["next"], end["next"])]
 
     @override
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: dict[str, Any]) -> None:
         self._feed.commit(end["next"])
 
     @override

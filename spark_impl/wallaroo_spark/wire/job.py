@@ -195,6 +195,7 @@ class Kind(StrEnum):
     FRAMES = "frames"
     VALUES = "values"
     RECORDS = "records"
+    OFFSETS = "offsets"
     ASSIGNED = "assigned"
     UNPORTABLE = "unportable"
     SKIPPED = "skipped"
@@ -211,8 +212,8 @@ class Run(NamedTuple):
         first: the sequence of the first record.
         items: one for each record: a frame's payload; a generator's value, pickled; the error text
             of a value that cannot be pickled; what a Kafka source's decoder needs: the record's
-            value, or the record (`KafkaSourceConfig.whole`); nothing for a tick or an assignment;
-            the pickled record for an end.
+            value, or the record (`KafkaSourceConfig.whole`); offsets, as a `range`, of records that
+            the task fetches; nothing for a tick or an assignment; the pickled record for an end.
         at: the records' arrival time.
         kind: what they are.
         partitions: of a Kafka source, those that the records are about.
@@ -221,7 +222,7 @@ class Run(NamedTuple):
     case: int
     source: str
     first: int
-    items: list[Any]
+    items: Any
     at: int = 0
     kind: Kind = Kind.FRAMES
     partitions: tuple[int, ...] = ()
@@ -238,6 +239,7 @@ def joined(runs: Iterable[Run]) -> Frames:
         last = frames[-1] if frames else None
         if (
             last is not None
+            and run.kind is not Kind.OFFSETS
             and run.first == last.first + len(last.items)
             and run._replace(first=last.first, items=last.items) == last
         ):
@@ -245,6 +247,33 @@ def joined(runs: Iterable[Run]) -> Frames:
         else:
             frames.append(run)
     return frames
+
+
+class Topic(NamedTuple):
+    """Where a task fetches the records of a Kafka source.
+
+    Args:
+        name: the topic's.
+        brokers: ``HOST:PORT``, several separated by commas.
+        options: of the client, pairs of a name and a value. They may hold secrets, so they are in
+            blocks for tasks only, which stay in memory.
+        committed_only: see `wallaroo.transport.kafka.cluster.Cluster.consumer`.
+        whole: `KafkaSourceConfig.whole`.
+    """
+
+    name: str
+    brokers: str
+    options: tuple[tuple[str, str | int | float | bool], ...]
+    committed_only: bool
+    whole: bool
+
+
+class Fetched(NamedTuple):
+    """What tasks have fetched of a Kafka source: records, their bytes, and tombstones of them."""
+
+    records: int = 0
+    size: int = 0
+    tombstones: int = 0
 
 
 class HeadBlock(NamedTuple):
@@ -255,12 +284,14 @@ class HeadBlock(NamedTuple):
         frames: the input.
         span: the first and last offset of the micro-batch; set in one of its blocks.
         list_entities: report all entities after the micro-batch and remove them; set in one block.
+        topics: those of offsets that are here, by source.
     """
 
     cases: Specs
     frames: Frames
     span: tuple[int, int] | None = None
     list_entities: bool = False
+    topics: Mapping[str, Topic] = {}
 
 
 class LevelBlock(NamedTuple):
@@ -323,6 +354,7 @@ class Report:
         visits: the calls made for the record that is followed.
         worked: by host, how many records or messages its tasks processed, and in how many seconds.
         sent: what has left for Kafka sinks, by node and partition.
+        fetched: by Kafka source, what tasks have fetched.
         problem: why outputs cannot leave any more; empty: they can.
     """
 
@@ -335,11 +367,12 @@ class Report:
     visits: Visits = field(default_factory=Visits)
     worked: dict[str, tuple[int, float]] = field(default_factory=dict)
     sent: dict[tuple[int, int], Sent] = field(default_factory=dict)
+    fetched: dict[str, Fetched] = field(default_factory=dict)
     problem: str = ""
 
     def __bool__(self) -> bool:
         results = self.finished or self.printed or self.entities or self.held or self.span
-        left = self.sent or self.problem
+        left = self.sent or self.problem or self.fetched
         return bool(results or self.figures or self.visits.kept or self.worked or left)
 
     @classmethod
@@ -365,6 +398,9 @@ class Report:
         self.sent.update(other.sent)
         self.problem = self.problem or other.problem
         self.span = other.span or self.span
+        for source, some in other.fetched.items():
+            pairs = zip(self.fetched.get(source, Fetched()), some, strict=True)
+            self.fetched[source] = Fetched._make(map(sum, pairs))
 
 
 def pack(value: Any) -> bytes:

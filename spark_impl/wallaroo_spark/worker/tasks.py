@@ -11,7 +11,7 @@ import itertools
 import os
 import pickle
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from wallaroo.canonical import structure_or_kind
@@ -28,6 +28,7 @@ from wallaroo_spark.wire.job import (
     Moment,
     Report,
     Row,
+    Run,
     Specs,
     Track,
     moments,
@@ -63,21 +64,22 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     _set_aside()
     began = time.monotonic()
     printer = Printer()
+    report = Report(span=block.span)
     flows: dict[int, Flow] = {}
     records = sum([len(run.items) for run in block.frames])
     follower = follower_of(block.cases, block.frames)
     with printing(printer, block.cases), looking(block.cases, "head", records) as seen:
-        for run in block.frames:
+        for run in _fetched(block, report):
             flow = flows.get(run.case)
             if flow is None:
                 case = block.cases[run.case]
                 flow = flows[run.case] = _flow(case, printer, follower, isolated=case.isolated)
             flow.take(run)
-        figures = seen()
+        report.figures = seen()
     outboxes = [(case, flow.outbox) for case, flow in flows.items()]
     trackers = {case: flow.tracker for case, flow in flows.items() if flow.tracker is not None}
     tracks = {case: tracker.finish() for case, tracker in trackers.items()}
-    report = Report(printed=printer.finish(), span=block.span, figures=figures)
+    report.printed = printer.finish()
     report.worked = worked(block.cases, records, time.monotonic() - began)
     if follower is not None:
         report.visits = follower.visits
@@ -87,6 +89,22 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     if block.list_entities:
         rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
     return rows
+
+
+def _fetched(block: HeadBlock, report: Report) -> Iterator[Run]:
+    """Yield a block's input, with the records of its offsets; what that came to is reported."""
+    if not block.topics:
+        yield from block.frames
+        return
+    from wallaroo_spark.worker.fetching import Fetching  # needs Kafka's client
+
+    fetching = Fetching(block.topics, block.frames)
+    try:
+        for run in block.frames:
+            yield from fetching.of(run)
+    finally:
+        report.fetched = fetching.fetched
+        fetching.close()
 
 
 def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int) -> list[Row]:

@@ -6,24 +6,19 @@ before anything takes effect (kafka-5, kafka-16).
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
-from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
-from wallaroo.kafka_records import KafkaRun
+from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.metrics.registry import Registry
-from wallaroo.records import Assigned
-from wallaroo.text import escaped
+from wallaroo.overriding import override
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.interfaces import Receiver
-from wallaroo.transport.kafka.cluster import BrokerError, Cluster
-from wallaroo.transport.kafka.destination import brokers_of, destination_of, persisting
-from wallaroo.transport.kafka.reader import RunReader
+from wallaroo.transport.kafka.destination import destination_of, persisting
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
-from wallaroo.transport.kafka.source import KafkaSource, Position, Positions, Reading
+from wallaroo.transport.kafka.sources import KafkaSources
 from wallaroo.transport.threads import Post
 
 
@@ -44,19 +39,7 @@ class Kept:
     partitions: Mapping[SinkId, int] = field(default_factory=dict)
 
 
-class Ended(Protocol):
-    """Says whether a source, or a partition of one, gives nothing any more."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it gives nothing any more."""
-
-    @property
-    def partitions(self) -> Mapping[int, Ended]:
-        """The same for the partitions of a Kafka source."""
-
-
-class KafkaEdges:
+class KafkaEdges(KafkaSources):
     """The Kafka sources and sinks of an application.
 
     Args:
@@ -71,9 +54,6 @@ class KafkaEdges:
         going_on: whether to wait further for what a log names; it is asked often.
 
     Attributes:
-        positions: where the sources stand.
-        sources: by name.
-        topics: of each source the topic's name, and whether its records are needed whole.
         sinks: by id, once `prepare` has made them.
         partitions: of each sink's topic.
 
@@ -95,29 +75,22 @@ class KafkaEdges:
         measured: bool,
         going_on: Callable[[], bool],
     ) -> None:
-        self.sources: dict[str, KafkaSource] = {}
+        super().__init__(
+            application,
+            kept.positions,
+            receiver,
+            post,
+            accept_gaps=accept_gaps,
+            measured=measured,
+            going_on=going_on,
+        )
         self.sinks: dict[SinkId, KafkaSink] = {}
         self.partitions: dict[SinkId, int] = {}
         self._application = application
-        self.positions = Positions(kept.positions)
         self._kept = kept
-        self.topics: dict[str, tuple[str, bool]] = {}
         self._post = post
         self._interval = interval
-        self._accept_gaps = accept_gaps
         self._accept_repeats = accept_repeats
-        self._going_on = going_on
-        self._readers: dict[str, RunReader] = {}  # of what a log names
-        for name, source in application.sources.items():
-            if isinstance(source.config, KafkaSourceConfig):
-                config = source.config
-                self.topics[name] = config.topic, config.whole
-                cluster = Cluster(
-                    brokers_of(config), config.kafka.read(), f"source {escaped(name)}"
-                )
-                self.sources[name] = KafkaSource(
-                    cluster, _reading(name, config), receiver, post, measured=measured
-                )
 
     def prepare(self, on_room: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Compare what the brokers hold with the checkpoint, and shut out earlier runs; it blocks.
@@ -129,67 +102,16 @@ class KafkaEdges:
         Raises:
             BrokerError: something does not fit.
         """
-        for name, source in self.sources.items():
-            before = self._kept.positions.get(name)
-            persisting(partial(source.begin, before, accept_gaps=self._accept_gaps))
+        self.begin()
         for id_, sink in self._application.sinks.items():
             if isinstance(sink.config, KafkaSinkConfig):
                 self.sinks[id_] = persisting(partial(self._sink, id_, on_room, failed))
 
-    def fetch(self, source: str, partition: int, first: int, last: int) -> KafkaRun:
-        """Return a run that a log names, from the source's topic; it blocks.
-
-        Raises:
-            BrokerError: it is not there any more, or it is not waited for any longer.
-        """
-        reader = self._readers.get(source)
-        if reader is None:
-            reader = self._readers[source] = self.sources[source].reader(self._going_on)
-        if partition not in reader.positions:
-            reader.add({partition: first})
-        run = reader.exactly(partition, first, last)
-        if run is None:
-            raise BrokerError(
-                f"source {escaped(source)}: what an earlier run has read was not read again in time"
-            )
-        return run
-
-    def go_on_behind(self, sequence: int, times: Mapping[str, Ended], now: int) -> list[Assigned]:
-        """Let the sources go on, and return what a log has to say of it first (kafka-1, kafka-6).
-
-        Args:
-            sequence: number of the next record.
-            times: says of each source whether it has ended, and which partitions have.
-            now: the arrival time, in nanoseconds since 1970.
-        """
-        for reader in self._readers.values():
-            reader.close()
-        self._readers.clear()
-        positions = self.positions.before(sequence)
-        records = []
-        for name, source in self.sources.items():
-            over = times.get(name)
-            if over is None or not over.ended:
-                parts = {} if over is None else over.partitions
-                gone = [number for number, partition in parts.items() if partition.ended]
-                records += source.go_on_behind(positions.get(name), gone, now)
-            else:
-                source.close()
-        return records
-
+    @override
     def copy_figures(self, metrics: Registry) -> None:
-        """Copy what only Kafka's sources and sinks have; in any thread."""
-        for name, source in self.sources.items():
-            source.copy_figures(metrics.sources[name])
+        super().copy_figures(metrics)
         for id_, sink in self.sinks.items():
             metrics.sinks[id_].committed = sink.committed
-
-    def close(self) -> None:
-        """Close what reads again; sources and sinks are closed by those who run them."""
-        for reader in self._readers.values():
-            with contextlib.suppress(RuntimeError):
-                reader.close()
-        self._readers.clear()
 
     def _sink(
         self, id_: SinkId, on_room: Callable[[], None], failed: Callable[[str], None]
@@ -212,16 +134,3 @@ class KafkaEdges:
         )
         sink.prepare()
         return sink
-
-
-def _reading(name: str, config: KafkaSourceConfig) -> Reading:
-    start = config.start
-    return Reading(
-        name,
-        config.topic,
-        config.partitions,
-        dict(start) if isinstance(start, tuple) else start,
-        bounded=config.until == "end",
-        committed_only=config.isolation_level == "read_committed",
-        group=config.group,
-    )

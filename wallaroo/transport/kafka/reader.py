@@ -73,6 +73,13 @@ class RunReader:
             [self._kafka.TopicPartition(self._topic, *place) for place in positions.items()]
         )
 
+    def go_to(self, positions: Mapping[int, int]) -> None:
+        """Read these partitions and no others, each from an offset on."""
+        for before in (self.positions, self._waiting, self._size, self._reached, self._paused):
+            before.clear()
+        self._consumer.unassign()
+        self.add(positions)
+
     def some(self) -> list[KafkaRun]:
         """Return runs that are there now; none if nothing has come for a moment.
 
@@ -127,13 +134,11 @@ class RunReader:
         Raises:
             BrokerError: a record cannot be read, now or ever.
         """
-        while open_now := [p for p in sorted(ends) if self.positions[p] < ends[p]]:
-            for partition in open_now:
-                first = self.positions[partition]
-                run = self.exactly(partition, first, min(first + _IN_TURN, ends[partition]) - 1)
-                if run is None:
-                    return
-                yield run
+        for partition, first, last in in_turn(self.positions, ends):
+            run = self.exactly(partition, first, last)
+            if run is None:
+                return
+            yield run
 
     @property
     def standing(self) -> dict[int, int]:
@@ -196,3 +201,18 @@ class RunReader:
             f"{self.positions[partition]} is wanted, and the first that is there is "
             f"{there[partition]}: the brokers have deleted what was between (kafka-5)"
         )
+
+
+def in_turn(
+    positions: Mapping[int, int], ends: Mapping[int, int]
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs of a bounded read: partition, first and last offset (kafka-10).
+
+    Args:
+        positions: for each partition the next offset; the caller moves it on behind each run.
+        ends: for each partition the offset behind the last one.
+    """
+    while open_now := [p for p in sorted(ends) if positions[p] < ends[p]]:
+        for partition in open_now:
+            first = positions[partition]
+            yield partition, first, min(first + _IN_TURN, ends[partition]) - 1

@@ -1,4 +1,4 @@
-"""A Kafka source: where it begins, and the thread that reads its runs for an engine.
+"""A Kafka source: where it begins, and the thread that reads or plans its runs for an engine.
 
 The position comes from the log and the checkpoint alone (kafka-3). What the brokers hold is
 compared with it before anything takes effect (kafka-5).
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -32,6 +31,8 @@ from wallaroo.transport.kafka.cluster import (
     client,
 )
 from wallaroo.transport.kafka.lag import Lag
+from wallaroo.transport.kafka.planner import RunPlanner
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.reader import RunReader
 from wallaroo.transport.threads import Post
 
@@ -39,71 +40,6 @@ _MOST = 4  # deliveries that wait for the engine
 _LOOK = 0.05  # seconds between looks whether to go on
 _COMMIT = 1.0  # seconds between commits to a group, for tools that show lag
 _NEW_PARTITIONS = 10.0  # seconds between looks for partitions that were added (kafka-6)
-
-
-@dataclass(frozen=True)
-class Position:
-    """Where a Kafka source stands: what a log and a checkpoint say of it.
-
-    Args:
-        topic: the topic's id.
-        offsets: for each partition that is read, the next offset.
-        at: when the source began, in nanoseconds since 1970: the arrival time of all that a
-            bounded read reads (kafka-10).
-        ends: for each partition of a bounded read, the offset behind its last; `None`: it is none.
-    """
-
-    topic: str
-    offsets: Mapping[int, int]
-    at: int = 0
-    ends: Mapping[int, int] | None = None
-
-    def behind(self, partition: int, offset: int) -> Position:
-        """Return the position once a partition was read up to an offset."""
-        return replace(self, offsets={**self.offsets, partition: offset})
-
-    def with_assigned(self, record: Assigned) -> Position:
-        """Return the position once a log has said which partitions are read."""
-        offsets = {number: first for number, first, _ in record.partitions}
-        ends = {number: end for number, _, end in record.partitions if end is not None}
-        begins = not self.at or (ends and not self.ends)  # now, or now as a bounded read
-        at = record.at if begins else self.at
-        return Position(record.topic, {**self.offsets, **offsets}, at, ends or self.ends)
-
-
-class Positions:
-    """Where the Kafka sources of a run stand, record by record of its log.
-
-    Args:
-        begin: where they stand before the first one.
-    """
-
-    def __init__(self, begin: Mapping[str, Position]) -> None:
-        self._now = dict(begin)
-        self._coming: deque[tuple[int, str, int, int]] = deque()
-
-    def assigned(self, record: Assigned) -> None:
-        """Note that a log says which partitions are read."""
-        before = self._now.get(record.source, Position(record.topic, {}))
-        self._now[record.source] = before.with_assigned(record)
-
-    def read(self, following: int, source: str, partition: int, offset: int) -> None:
-        """Note that a log has records of a partition.
-
-        Args:
-            following: the number behind the last of them.
-            source: whose they are.
-            partition: where they stand.
-            offset: the one behind the last of them.
-        """
-        self._coming.append((following, source, partition, offset))
-
-    def before(self, sequence: int) -> dict[str, Position]:
-        """Return where they stand before a record; never ask for an earlier one afterwards."""
-        while self._coming and self._coming[0][0] <= sequence:
-            _, source, partition, offset = self._coming.popleft()
-            self._now[source] = self._now[source].behind(partition, offset)
-        return dict(self._now)
 
 
 @dataclass(frozen=True)
@@ -181,7 +117,7 @@ def begin(
 
 
 class KafkaSource(Source):
-    """Reads runs in a thread, and hands them to an engine in the loop's thread.
+    """Reads or plans runs in a thread, and hands them to an engine in the loop's thread.
 
     Args:
         cluster: the brokers.
@@ -189,6 +125,8 @@ class KafkaSource(Source):
         receiver: the engine's part.
         post: calls a function in the loop's thread.
         measured: find out how far behind the ends of its partitions it is.
+        room: runs are planned only, and read elsewhere: returns how many offsets may be planned
+            now. `None`: they are read here.
     """
 
     def __init__(
@@ -199,8 +137,10 @@ class KafkaSource(Source):
         post: Post,
         *,
         measured: bool = False,
+        room: Callable[[], int] | None = None,
     ) -> None:
         self._cluster = cluster
+        self._room_to_plan = room
         self._reading = reading
         self._position: Position | None = None  # where it begins; `None`: it has ended
         self._wanted: Mapping[int, int] = {}  # where a checkpoint says that it begins
@@ -260,6 +200,11 @@ class KafkaSource(Source):
         self._wanted = {} if before is None else before.offsets
         self._position = begin(self._cluster, self._reading, before, accept_gaps=accept_gaps)
 
+    def add_read(self, records: int, size: int) -> None:
+        """Count records that were read elsewhere, and their bytes."""
+        self._count += records
+        self._bytes += size
+
     def reader(self, going_on: Callable[[], bool]) -> RunReader:
         """Return a reader of the topic, which reads nothing yet."""
         reading = self._reading
@@ -310,7 +255,7 @@ class KafkaSource(Source):
             return
         position = self._position
         try:
-            with contextlib.closing(self.reader(lambda: not self._closed.is_set())) as reader:
+            with contextlib.closing(self._runs()) as reader:
                 reader.add(position.offsets)
                 if self._measured:
                     self._lag = Lag(self._ask_ends, position.ends)
@@ -324,7 +269,23 @@ class KafkaSource(Source):
                 wrong = self._cluster.error(error.args[0], where)
                 self._post(self._receiver.input_ended, str(wrong))
 
-    def _read(self, reader: RunReader, position: Position) -> None:
+    def _runs(self) -> RunReader | RunPlanner:
+        def going_on() -> bool:
+            return not self._closed.is_set()
+
+        if self._room_to_plan is None:
+            return self.reader(going_on)
+        reading = self._reading
+        return RunPlanner(
+            self._cluster,
+            reading.topic,
+            reading.group,
+            committed_only=reading.committed_only,
+            going_on=going_on,
+            room=self._room_to_plan,
+        )
+
+    def _read(self, reader: RunReader | RunPlanner, position: Position) -> None:
         if position.ends is not None:
             self._read_to(reader, position.ends, position.at)
             return
@@ -340,7 +301,7 @@ class KafkaSource(Source):
                 self._add_partitions(reader, position.topic)
                 looked = time.monotonic()
 
-    def _add_partitions(self, reader: RunReader, before: str) -> None:
+    def _add_partitions(self, reader: RunReader | RunPlanner, before: str) -> None:
         """Read partitions that were added (kafka-6), if the topic is that of before."""
         reading = self._reading
         with contextlib.suppress(BrokersAwayError):
@@ -360,7 +321,7 @@ class KafkaSource(Source):
                 self._post(self._receiver.receive_records, [record])
                 reader.add(first)
 
-    def _read_to(self, reader: RunReader, ends: Mapping[int, int], at: int) -> None:
+    def _read_to(self, reader: RunReader | RunPlanner, ends: Mapping[int, int], at: int) -> None:
         """Read to the ends; partitions end one by one, then the source (kafka-10)."""
 
         def end(partition: int) -> None:
@@ -378,7 +339,7 @@ class KafkaSource(Source):
         if not self._closed.is_set():
             self._post(self._receiver.receive_records, [End(self._reading.source, at)])
 
-    def _hand_over(self, run: KafkaRun, at: int | None, reader: RunReader) -> bool:
+    def _hand_over(self, run: KafkaRun, at: int | None, reader: RunReader | RunPlanner) -> bool:
         """Hand a run to the engine, once it has room; return whether it took it."""
         has_room = partial(self._room.acquire, True)
         taken = self._waited(has_room, reader) and self._waited(self._may_read.wait, reader)
@@ -386,7 +347,9 @@ class KafkaSource(Source):
             self._post(self._deliver, run, at)
         return taken
 
-    def _waited(self, wait: Callable[[float], bool], reader: RunReader | None = None) -> bool:
+    def _waited(
+        self, wait: Callable[[float], bool], reader: RunReader | RunPlanner | None = None
+    ) -> bool:
         """Return whether what was waited for came before the source was closed.
 
         Args:
@@ -396,7 +359,8 @@ class KafkaSource(Source):
         while not self._closed.is_set():
             if reader is not None and self._lag is not None:
                 self._lag.look(reader.standing)
-                self._bytes = reader.bytes_in
+                if isinstance(reader, RunReader):
+                    self._bytes = reader.bytes_in
             if wait(_LOOK):
                 return True
         return False

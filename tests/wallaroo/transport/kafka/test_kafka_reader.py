@@ -9,8 +9,9 @@ from wallaroo.metrics.figures import TopicPlace
 from wallaroo.records import Assigned
 from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
 from wallaroo.transport.kafka.lag import Lag
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.reader import RunReader
-from wallaroo.transport.kafka.source import KafkaSource, Position, Reading, begin
+from wallaroo.transport.kafka.source import KafkaSource, Reading, begin
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 

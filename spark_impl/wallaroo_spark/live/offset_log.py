@@ -1,0 +1,154 @@
+"""The log of a run whose sources are all of Kafka: Spark's own offset log (kafka-1).
+
+Spark writes the offset of a micro-batch to its checkpoint before the micro-batch begins. With it
+stands what the micro-batch holds: runs of offsets, ticks, ends. So there is nothing else to write:
+what is in no offset of Spark's has had no effect, and is planned anew after a crash; the records
+themselves are in their topics.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from wallaroo.records import Record
+from wallaroo.transport.checkpoint import RESTORE, CheckpointError
+from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.log_format import Group, Kind, Run, in_groups, offsets_group
+
+Log: TypeAlias = "InputLog | OffsetLog"
+"""The log of a run."""
+
+RECORDS = "records"
+"""The entry of Spark's offset with the records of its micro-batch."""
+
+
+class OffsetLog:
+    """Records by number, as an `wallaroo.transport.input_log.InputLog` has them, in memory.
+
+    Args:
+        first: number of the first record.
+        latest_at: arrival time of the record before it.
+
+    Attributes:
+        first_sequence: number of the first record that is held.
+        next_sequence: number of the next record.
+        latest_at: arrival time of the latest record, in nanoseconds since 1970.
+        path: nowhere.
+        written: when records were last made durable: Spark does so.
+        size: bytes on disk.
+        full: whether to stop reading; who plans offsets is told how many there may be.
+    """
+
+    path = ""
+    written: float | None = None
+    size = 0
+    full = False
+
+    def __init__(self, first: int = 0, latest_at: int = 0) -> None:
+        self.first_sequence = self.next_sequence = first
+        self.latest_at = latest_at
+        self._runs: deque[Run] = deque()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def restored(cls, first: int, offset: Mapping[str, Any] | None) -> OffsetLog:
+        """Return the log that a run has left.
+
+        Args:
+            first: number of the first record that Spark has not committed.
+            offset: what Spark has kept of the last micro-batch that it has planned.
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        offset = offset or {"next": first}
+        try:
+            log = cls(first)
+            if offset["next"] > first:
+                for kind, source, at, numbers, payload in offset[RECORDS]:
+                    payloads = [base64.b64decode(payload), *[b""] * (numbers - 1)]
+                    log._append([(Kind[kind], source, at, payloads)])
+            if log.next_sequence != offset["next"]:
+                raise ValueError(f"it ends at {log.next_sequence}")
+            log.latest_at = max(log.latest_at, int(offset.get("at", 0)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"Spark's offset of the records up to {offset.get('next')} does not say what they "
+                f"are ({error!r:.80}). {RESTORE}"
+            ) from error
+        return log
+
+    @property
+    def durable_sequence(self) -> int:
+        """Records before this one may be planned; Spark makes them durable."""
+        return self.next_sequence
+
+    def append(self, source: str, payloads: Sequence[bytes], at: int = 0) -> int:
+        """Refuse frames: there is no source of them."""
+        raise AssertionError(f"{source}: {len(payloads)} frames at {at} in a log of offsets")
+
+    def append_records(self, records: Iterable[Record]) -> int:
+        """Add records, and return `next_sequence` after them."""
+        return self._append(in_groups(records))
+
+    def append_offsets(self, source: str, partition: int, first: int, last: int, at: int) -> int:
+        """Add a run of offsets, and return `next_sequence` after it."""
+        return self._append([offsets_group(source, partition, first, last, at)])
+
+    def sync(self) -> int:
+        """Do nothing, and return `durable_sequence`."""
+        return self.next_sequence
+
+    def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
+        """Return the records with ``from_sequence <= sequence < to_sequence``, in runs."""
+        with self._lock:
+            runs = [run.part(from_sequence, to_sequence) for run in self._runs]
+        return [run for run in runs if run.payloads]
+
+    def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
+        """Return the same records one by one."""
+        return [one for run in self.runs(from_sequence, to_sequence) for one in run.records()]
+
+    def end_within(self, from_sequence: int, *, max_bytes: int) -> int:
+        """Return where a micro-batch ends that begins there: behind all that is planned."""
+        del max_bytes
+        return max(from_sequence, self.next_sequence)
+
+    def kept(self, start: int, end: int) -> dict[str, Any]:
+        """Return what Spark is to keep with the end of a micro-batch."""
+        runs = self.runs(start, end)
+        forms = [
+            [run.kind.name, run.source, run.at, len(run.payloads), _text(run.payloads[0])]
+            for run in runs
+        ]
+        return {"at": runs[-1].at if runs else self.latest_at, RECORDS: forms}
+
+    def drop_before(self, sequence: int) -> None:
+        """Forget the records before one; a run is forgotten whole."""
+        with self._lock:
+            while self._runs and self._runs[0].first + len(self._runs[0].payloads) <= sequence:
+                run = self._runs.popleft()
+                self.first_sequence = run.first + len(run.payloads)
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+    def _append(self, groups: Sequence[Group]) -> int:
+        with self._lock:
+            for kind, source, at, payloads in groups:
+                self.latest_at = max(self.latest_at, at)
+                # Each record but offsets stands alone, so that the first payload says all.
+                alike = [payloads] if kind is Kind.OFFSETS else [[one] for one in payloads]
+                for some in alike:
+                    run = Run(source, self.next_sequence, list(some), kind, self.latest_at)
+                    self._runs.append(run)
+                    self.next_sequence += len(some)
+            return self.next_sequence
+
+
+def _text(payload: bytes) -> str:
+    return base64.b64encode(payload).decode()

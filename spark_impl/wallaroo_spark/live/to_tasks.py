@@ -1,0 +1,122 @@
+"""What of a log goes to tasks: its runs in the workers' form, divided among tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from wallaroo.records import Assigned, Consumed, End
+from wallaroo.transport.generators import decoded
+from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.skipping import SkippedPayload, skipped
+from wallaroo_spark.wire.job import Frames, Topic, joined, pack
+from wallaroo_spark.wire.job import Kind as WireKind
+from wallaroo_spark.wire.job import Run as WireRun
+
+_SMALL = 64 * 1024  # bytes of payloads; fewer are not divided among tasks
+_ASSUMED = 100  # bytes of what stands at an offset, where nobody here has read it
+
+
+def frames_for_tasks(
+    runs: Iterable[Run], topics: Mapping[str, Topic], skip: Collection[int], tasks: int
+) -> list[Frames]:
+    """Return records in consecutive parts of about equal number; in one part if they are small.
+
+    Args:
+        runs: the records, as the log has them.
+        topics: of Kafka sources, by name.
+        skip: numbers of records that are left out.
+        tasks: the number of tasks.
+    """
+    runs = skipped(runs, skip) if skip else runs
+    return _divided(joined([more for run in runs for more in _sent(run, topics, skip)]), tasks)
+
+
+def _sent(run: Run, topics: Mapping[str, Topic], skip: Collection[int]) -> Iterator[WireRun]:
+    """Yield a log's run as workers get it."""
+    whole = WireRun(0, run.source, run.first, run.payloads, run.at)
+    match run.kind:
+        case Kind.FRAME if isinstance(marked := run.payloads[0], SkippedPayload):
+            yield whole._replace(kind=WireKind.SKIPPED, items=[marked.why.encode()])
+        case Kind.FRAME:
+            yield whole
+        case Kind.TICK:
+            yield whole._replace(kind=WireKind.TICK)
+        case Kind.VALUE:
+            for number, payload in enumerate(run.payloads, run.first):
+                blob, hindered = decoded(payload)
+                kind = WireKind.VALUES if hindered is None else WireKind.UNPORTABLE
+                item = blob if hindered is None else hindered.encode()
+                yield whole._replace(first=number, items=[item], kind=kind)
+        case Kind.OFFSETS | Kind.CONSUMED:
+            for part in _apart(run, skip):
+                partition, items, kind = _of_topic(part, topics[run.source], skip)
+                first = part.first
+                yield whole._replace(first=first, items=items, kind=kind, partitions=(partition,))
+        case Kind.ASSIGNED | Kind.END:
+            for number, record in enumerate(run.records(), run.first):
+                yield _alone(whole._replace(first=number), record)
+
+
+def _apart(run: Run, skip: Collection[int]) -> Iterator[Run]:
+    """Yield the parts of a run: what is left out stands alone, and so does each logged record."""
+    end = run.first + len(run.payloads)
+    numbers = {number + more for number in skip for more in (0, 1)}
+    if run.kind is Kind.CONSUMED:
+        numbers = {*range(run.first, end)}
+    cuts = sorted({run.first, end, *[one for one in numbers if run.first < one < end]})
+    for start, stop in pairwise(cuts):
+        yield run.part(start, stop)
+
+
+def _of_topic(
+    run: Run, topic: Topic, skip: Collection[int]
+) -> tuple[int, range | list[object], WireKind]:
+    """Return partition, items and kind of a part that `_apart` has yielded."""
+    if run.kind is Kind.OFFSETS:
+        partition, first = run.place
+        items: range | list[object] = range(first, first + len(run.payloads))
+        kind = WireKind.OFFSETS
+    else:
+        (record,) = run.records()
+        assert isinstance(record, Consumed)
+        partition, kind = record.record.partition, WireKind.RECORDS
+        items = [record.record if topic.whole else record.record.value]
+    if run.first in skip:
+        marked = SkippedPayload(b"", run.first)
+        items, kind = [marked.why.encode()], WireKind.SKIPPED
+    return partition, items, kind
+
+
+def _alone(whole: WireRun, record: object) -> WireRun:
+    if isinstance(record, Assigned):
+        numbers = tuple([number for number, _, _ in record.partitions])
+        return whole._replace(items=[b""], kind=WireKind.ASSIGNED, partitions=numbers)
+    assert isinstance(record, End)
+    of = () if record.partition is None else (record.partition,)
+    return whole._replace(items=[pack(record)], kind=WireKind.END, partitions=of)
+
+
+def _divided(frames: Frames, parts: int) -> list[Frames]:
+    if sum([_bytes(run) for run in frames]) <= _SMALL:
+        return [frames]
+    size = -(-sum([len(run.items) for run in frames]) // parts)
+    divided: list[Frames] = [[]]
+    room = size
+    for run in frames:
+        start = 0
+        while start < len(run.items):
+            if not room:
+                divided.append([])
+                room = size
+            some = run.items[start : start + room]
+            divided[-1].append(run._replace(first=run.first + start, items=some))
+            start += len(some)
+            room -= len(some)
+    return divided
+
+
+def _bytes(run: WireRun) -> int:
+    if run.kind is WireKind.OFFSETS:
+        return _ASSUMED * len(run.items)
+    return sum([len(item) for item in run.items if isinstance(item, bytes)])

@@ -1,0 +1,85 @@
+"""Tasks read their records of Kafka themselves, by the offsets that the driver has planned.
+
+A worker keeps a client of each topic from one task to the next. Between tasks it reads nothing: the
+next offsets may go to another worker.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+
+from wallaroo.kafka_records import KafkaRun
+from wallaroo.text import escaped
+from wallaroo.transport.kafka.cluster import Cluster
+from wallaroo.transport.kafka.reader import RunReader
+from wallaroo_spark.wire.job import Fetched, Kind, Run, Topic
+
+_CLIENTS = 16  # topics that a process keeps a client of
+_QUEUED = {"queued.max.messages.kbytes": 1024}  # little more is read than a task wants
+
+
+class Fetching:
+    """Reads the offsets of a task's input.
+
+    Args:
+        topics: by source.
+        frames: the input.
+
+    Attributes:
+        fetched: by source, so far.
+    """
+
+    def __init__(self, topics: Mapping[str, Topic], frames: Sequence[Run]) -> None:
+        self._topics = topics
+        self.fetched = dict.fromkeys(topics, Fetched())
+        self._readers = {source: _reader(source, topic) for source, topic in topics.items()}
+        firsts: dict[str, dict[int, int]] = {source: {} for source in topics}
+        for run in frames:
+            if run.kind is Kind.OFFSETS:
+                firsts[run.source].setdefault(run.partitions[0], run.items[0])
+        for source, positions in firsts.items():
+            self._readers[source].go_to(positions)
+
+    def of(self, run: Run) -> Iterator[Run]:
+        """Yield a run; if it is of offsets, the records that stand there.
+
+        Raises:
+            BrokerError: they cannot be read, now or ever.
+        """
+        if run.kind is not Kind.OFFSETS:
+            yield run
+            return
+        topic, (partition,) = self._topics[run.source], run.partitions
+        read = self._readers[run.source].exactly(partition, run.items[0], run.items[-1])
+        assert isinstance(read, KafkaRun), "it is waited for without an end"
+        sizes = [0 if (value := one.value()) is None else len(value) for one in read.messages]
+        records, size, tombstones = self.fetched[run.source]
+        nothing = len([one for one in read.messages if one.value() is None])
+        self.fetched[run.source] = Fetched(
+            records + len(sizes), size + sum(sizes), tombstones + nothing
+        )
+        first = run.first
+        for piece in read.pieces(topic.name, topic.whole):
+            if isinstance(piece, int):
+                first += piece
+            else:
+                yield run._replace(first=first, items=piece, kind=Kind.RECORDS)
+                first += len(piece)
+
+    def close(self) -> None:
+        """Read nothing more; the clients stay."""
+        for reader in self._readers.values():
+            reader.go_to({})
+
+
+@functools.lru_cache(maxsize=_CLIENTS)
+def _reader(source: str, topic: Topic) -> RunReader:
+    cluster = Cluster(topic.brokers, _QUEUED | dict(topic.options), f"source {escaped(source)}")
+    return RunReader(
+        cluster,
+        topic.name,
+        "wallaroo",  # names no group: nothing is committed
+        committed_only=topic.committed_only,
+        going_on=lambda: True,
+    )

@@ -1,0 +1,68 @@
+"""Tasks that read their records themselves, from a real broker."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import TopicPartition
+from wallaroo_spark.wire.job import Kind, Run, Topic
+from wallaroo_spark.worker.fetching import Fetching
+
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.planner import RunPlanner
+
+pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
+
+
+def offsets(first, partition, *between):
+    return Run(0, "s", first, range(*between), 7, Kind.OFFSETS, (partition,))
+
+
+def fetched(topics, *frames):
+    fetching = Fetching(topics, frames)
+    pieces = [piece for run in frames for piece in fetching.of(run)]
+    fetching.close()
+    return [(piece.first, piece.items, piece.partitions) for piece in pieces], fetching.fetched
+
+
+def test_kafka_1_offsets_that_hold_nothing_leave_their_numbers_unused(kafka):
+    topic = kafka.topic(2)
+    send = {"transactional.id": "a sender"}
+    kafka.send(topic, {"value": b"a", "partition": 0}, {"value": None, "partition": 1}, **send)
+    kafka.send(topic, {"value": b"b", "partition": 0}, **send)  # 2, and its mark at 3
+    topics = {"s": Topic(topic, kafka.address, (), True, False)}
+    frames = [offsets(10, 0, 0, 3), offsets(13, 1, 0, 2), offsets(15, 0, 3, 4)]
+    found, counts = fetched(topics, *frames)
+    assert found == [(10, [b"a"], (0,)), (12, [b"b"], (0,)), (13, [None], (1,))]
+    assert counts["s"] == (3, 2, 1)
+    assert fetched(topics, offsets(0, 0, 2, 3))[0] == [(0, [b"b"], (0,))]  # a client goes back
+
+
+def test_kafka_5_what_is_deleted_between_plan_and_fetch_is_no_silent_hole(kafka):
+    topic = kafka.topic(1)
+    kafka.send(topic, *[{"value": b"%d" % number} for number in range(10)])
+    place = TopicPartition(topic, 0, 5)
+    admin = kafka.admin()
+    admin.delete_records([place])[place].result(30)
+    topics = {"s": Topic(topic, kafka.address, (), True, False)}
+    with pytest.raises(BrokerError, match="offset 3 is wanted, and the first that is there is 5"):
+        fetched(topics, offsets(0, 0, 3, 8))
+
+
+def test_kafka_11_runs_are_planned_up_to_what_is_committed_and_no_more_than_there_is_room(kafka):
+    topic, room = kafka.topic(2), [3]
+    kafka.send(topic, *[{"value": b"", "partition": number % 2} for number in range(4)])
+    planner = RunPlanner(
+        Cluster(kafka.address, {}, "s"),
+        topic,
+        None,
+        committed_only=True,
+        going_on=lambda: True,
+        room=lambda: room[0],
+    )
+    planner.add({0: 0, 1: 1})
+    assert planner.some() == [(0, 0, 1, []), (1, 1, 1, [])]
+    room[0] = 0
+    assert planner.some() == []
+    room[0] = 1
+    assert planner.some() == []
+    assert [*planner.bounded({0: 2, 1: 1_502})] == [(1, 2, 1_001, []), (1, 1_002, 1_501, [])]

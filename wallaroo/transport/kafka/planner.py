@@ -1,0 +1,139 @@
+"""Plans the runs of a topic from its end offsets; what is in them is read elsewhere.
+
+For an engine whose workers fetch their input themselves: no payload comes here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import wait
+from typing import TYPE_CHECKING
+
+from wallaroo.kafka_records import KafkaRun
+from wallaroo.text import escaped
+from wallaroo.transport.kafka.cluster import BrokersAwayError, Cluster, client
+from wallaroo.transport.kafka.reader import in_turn
+from wallaroo.transport.rate_limit import RateLimited
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+_PAUSE = 0.05  # seconds between questions how far the partitions reach
+_LOOK = 0.01  # seconds between looks whether there is room
+
+_log = logging.getLogger("wallaroo.kafka")
+
+
+class RunPlanner:
+    """Plans runs of a topic's partitions, from given offsets on. It belongs to one thread.
+
+    Args:
+        cluster: the brokers.
+        topic: the topic's name.
+        group: gets the positions, for tools that show lag; `None`: there is none.
+        committed_only: runs end with what is committed (kafka-11).
+        going_on: whether to wait further for room; it is asked often.
+        room: returns how many offsets may be planned now; planning waits while there are none.
+
+    Attributes:
+        positions: for each partition the offset behind the last one that is planned.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        group: str | None,
+        *,
+        committed_only: bool,
+        going_on: Callable[[], bool],
+        room: Callable[[], int],
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._committed_only = committed_only
+        self._going_on = going_on
+        self._room = room
+        self._asked = 0.0  # when the brokers were asked last
+        self._troubles = RateLimited(_log, burst=1, interval=30.0)
+        self._consumer: Consumer | None = None
+        if group is not None:
+            self._consumer = cluster.consumer(group, committed_only=committed_only)
+        self.positions: dict[int, int] = {}
+
+    @property
+    def standing(self) -> Mapping[int, int]:
+        """For each partition the offset behind the last one that is planned; a copy."""
+        return dict(self.positions)
+
+    def add(self, positions: Mapping[int, int]) -> None:
+        """Plan these partitions too, each from an offset on."""
+        self.positions.update(positions)
+
+    def some(self) -> list[KafkaRun]:
+        """Return runs up to the ends that there are now, without their messages.
+
+        None if nothing has come for a moment, if there is no room, or if the brokers are away.
+
+        Raises:
+            BrokerError: the topic cannot be read any more.
+        """
+        room = self._room()
+        if room <= 0:
+            time.sleep(_LOOK)
+            return []
+        time.sleep(max(0.0, self._asked + _PAUSE - time.monotonic()))
+        self._asked = time.monotonic()
+        try:
+            ends = self._ends()
+        except BrokersAwayError as error:
+            self._troubles.log(logging.WARNING, None, "%s; trying again", error)
+            return []
+        behind = [place for place in sorted(ends.items()) if self.positions[place[0]] < place[1]]
+        most = -(-room // max(1, len(behind)))
+        return [
+            self._planned(partition, min(self.positions[partition] + most, end) - 1)
+            for partition, end in behind
+        ]
+
+    def bounded(self, ends: Mapping[int, int]) -> Iterator[KafkaRun]:
+        """Yield the runs up to the ends, as `RunReader.bounded`, without their messages."""
+        for partition, _, last in in_turn(self.positions, ends):
+            while self._room() <= 0:
+                if not self._going_on():
+                    return
+                time.sleep(_LOOK)
+            yield self._planned(partition, last)
+
+    def commit(self) -> None:
+        """Commit the positions in the group; nothing waits for it."""
+        assert self._consumer is not None
+        kafka = client()
+        places = [kafka.TopicPartition(self._topic, *at) for at in self.positions.items()]
+        with contextlib.suppress(kafka.KafkaException):
+            self._consumer.commit(offsets=places, asynchronous=True)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _ends(self) -> dict[int, int]:
+        """Return how far the partitions reach now; nothing once this is not wanted any more."""
+        asked = self._cluster.asked_offsets(
+            self._topic, self.positions, "latest", committed_only=self._committed_only
+        )
+        while wait(asked.values(), _PAUSE).not_done:
+            if not self._going_on():
+                return {}
+        try:
+            return {partition: answer.result().offset for partition, answer in asked.items()}
+        except client().KafkaException as error:
+            raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
+
+    def _planned(self, partition: int, last: int) -> KafkaRun:
+        first, self.positions[partition] = self.positions[partition], last + 1
+        return KafkaRun(partition, first, last, [])

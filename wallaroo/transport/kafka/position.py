@@ -1,0 +1,103 @@
+"""Where Kafka sources stand: what a log and a checkpoint say of them (kafka-3)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wallaroo.records import Assigned
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a Kafka source stands: what a log and a checkpoint say of it.
+
+    Args:
+        topic: the topic's id.
+        offsets: for each partition that is read, the next offset.
+        at: when the source began, in nanoseconds since 1970: the arrival time of all that a
+            bounded read reads (kafka-10).
+        ends: for each partition of a bounded read, the offset behind its last; `None`: it is none.
+    """
+
+    topic: str
+    offsets: Mapping[int, int]
+    at: int = 0
+    ends: Mapping[int, int] | None = None
+
+    @property
+    def form(self) -> list[Any]:
+        """The position as values of JSON."""
+        return [self.topic, self.at, _pairs(self.offsets), _pairs(self.ends)]
+
+    @classmethod
+    def from_form(cls, form: Any) -> Position:
+        """Return the position that `form` gave.
+
+        Raises:
+            TypeError, ValueError: it is not one.
+        """
+        topic, at, offsets, ends = form
+        if type(topic) is not str or type(at) is not int:
+            raise TypeError(f"{form!r:.80} is no position")
+        return cls(topic, _offsets(offsets), at, None if ends is None else _offsets(ends))
+
+    def behind(self, partition: int, offset: int) -> Position:
+        """Return the position once a partition was read up to an offset."""
+        return replace(self, offsets={**self.offsets, partition: offset})
+
+    def with_assigned(self, record: Assigned) -> Position:
+        """Return the position once a log has said which partitions are read."""
+        offsets = {number: first for number, first, _ in record.partitions}
+        ends = {number: end for number, _, end in record.partitions if end is not None}
+        begins = not self.at or (ends and not self.ends)  # now, or now as a bounded read
+        at = record.at if begins else self.at
+        return Position(record.topic, {**self.offsets, **offsets}, at, ends or self.ends)
+
+
+def _pairs(offsets: Mapping[int, int] | None) -> list[list[int]] | None:
+    return None if offsets is None else [[*pair] for pair in offsets.items()]
+
+
+def _offsets(form: Any) -> dict[int, int]:
+    offsets: dict[int, int] = dict(form)
+    if not {type(number) for pair in offsets.items() for number in pair} <= {int}:
+        raise TypeError(f"{form!r:.80} are no offsets")
+    return offsets
+
+
+class Positions:
+    """Where the Kafka sources of a run stand, record by record of its log.
+
+    Args:
+        begin: where they stand before the first one.
+    """
+
+    def __init__(self, begin: Mapping[str, Position]) -> None:
+        self._now = dict(begin)
+        self._coming: deque[tuple[int, str, int, int]] = deque()
+
+    def assigned(self, record: Assigned) -> None:
+        """Note that a log says which partitions are read."""
+        before = self._now.get(record.source, Position(record.topic, {}))
+        self._now[record.source] = before.with_assigned(record)
+
+    def read(self, following: int, source: str, partition: int, offset: int) -> None:
+        """Note that a log has records of a partition.
+
+        Args:
+            following: the number behind the last of them.
+            source: whose they are.
+            partition: where they stand.
+            offset: the one behind the last of them.
+        """
+        self._coming.append((following, source, partition, offset))
+
+    def before(self, sequence: int) -> dict[str, Position]:
+        """Return where they stand before a record; never ask for an earlier one afterwards."""
+        while self._coming and self._coming[0][0] <= sequence:
+            _, source, partition, offset = self._coming.popleft()
+            self._now[source] = self._now[source].behind(partition, offset)
+        return dict(self._now)

@@ -1,0 +1,201 @@
+"""The Kafka sources of a run: what they find at the brokers, and where they go on."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.kafka_records import KafkaRecord, KafkaRun
+from wallaroo.metrics.registry import Registry
+from wallaroo.records import Assigned
+from wallaroo.text import escaped
+from wallaroo.topology import Application
+from wallaroo.transport.interfaces import Receiver
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.destination import brokers_of, persisting
+from wallaroo.transport.kafka.position import Position, Positions
+from wallaroo.transport.kafka.reader import RunReader
+from wallaroo.transport.kafka.source import KafkaSource, Reading
+from wallaroo.transport.threads import Post
+
+
+class Ended(Protocol):
+    """Says whether a source, or a partition of one, gives nothing any more."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it gives nothing any more."""
+
+    @property
+    def partitions(self) -> Mapping[int, Ended]:
+        """The same for the partitions of a Kafka source."""
+
+
+class KafkaSources:
+    """The Kafka sources of an application.
+
+    Args:
+        application: whose.
+        positions: where they stood in the last run, by name; those that have not begun are missing.
+        receiver: the engine's part.
+        post: calls a function in the loop's thread.
+        accept_gaps: go on where brokers have deleted what was not read yet (kafka-5).
+        measured: see `KafkaSource`.
+        going_on: whether to wait further for what a log names; it is asked often.
+        room: see `KafkaSource`.
+
+    Attributes:
+        positions: where the sources stand.
+        sources: by name.
+        topics: of each source the topic's name, and whether its records are needed whole.
+
+    Raises:
+        ExtraMissingError: confluent-kafka is not installed.
+        WallarooParameterError: a file of options cannot be read.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        positions: Mapping[str, Position],
+        receiver: Receiver,
+        post: Post,
+        *,
+        accept_gaps: bool,
+        measured: bool,
+        going_on: Callable[[], bool],
+        room: Callable[[], int] | None = None,
+    ) -> None:
+        self.sources: dict[str, KafkaSource] = {}
+        self.topics: dict[str, tuple[str, bool]] = {}
+        self.positions = Positions(positions)
+        self._before = positions
+        self._accept_gaps = accept_gaps
+        self._going_on = going_on
+        self._readers: dict[str, RunReader] = {}  # of what a log names
+        for name, source in application.sources.items():
+            if isinstance(source.config, KafkaSourceConfig):
+                config = source.config
+                self.topics[name] = config.topic, config.whole
+                cluster = Cluster(
+                    brokers_of(config), config.kafka.read(), f"source {escaped(name)}"
+                )
+                reading = _reading(name, config)
+                self.sources[name] = KafkaSource(
+                    cluster, reading, receiver, post, measured=measured, room=room
+                )
+
+    def begin(self) -> None:
+        """Compare what the brokers hold with where the sources stood; it blocks.
+
+        Raises:
+            BrokerError: something does not fit (kafka-5).
+        """
+        for name, source in self.sources.items():
+            before = self._before.get(name)
+            persisting(partial(source.begin, before, accept_gaps=self._accept_gaps))
+
+    def fetch(self, source: str, partition: int, first: int, last: int) -> KafkaRun:
+        """Return a run that a log names, from the source's topic; it blocks.
+
+        Raises:
+            BrokerError: it is not there any more, or it is not waited for any longer.
+        """
+        reader = self._readers.get(source)
+        if reader is None:
+            reader = self._readers[source] = self.sources[source].reader(self._going_on)
+        if partition not in reader.positions:
+            reader.add({partition: first})
+        run = reader.exactly(partition, first, last)
+        if run is None:
+            raise BrokerError(
+                f"source {escaped(source)}: what an earlier run has read was not read again in time"
+            )
+        return run
+
+    def go_on_behind(self, sequence: int, times: Mapping[str, Ended], now: int) -> list[Assigned]:
+        """Let the sources go on, and return what a log has to say of it first (kafka-1, kafka-6).
+
+        Args:
+            sequence: number of the next record.
+            times: says of each source whether it has ended, and which partitions have.
+            now: the arrival time, in nanoseconds since 1970.
+        """
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+        return self.go_on(self.positions.before(sequence), times, now)
+
+    def go_on(
+        self, positions: Mapping[str, Position], times: Mapping[str, Ended], now: int
+    ) -> list[Assigned]:
+        """Let the sources go on from positions; otherwise as `go_on_behind`."""
+        records = []
+        for name, source in self.sources.items():
+            over = times.get(name)
+            if over is None or not over.ended:
+                parts = {} if over is None else over.partitions
+                gone = [number for number, partition in parts.items() if partition.ended]
+                records += source.go_on_behind(positions.get(name), gone, now)
+            else:
+                source.close()
+        return records
+
+    def look_up(
+        self, source: str, partition: int, offsets: Sequence[int]
+    ) -> dict[int, KafkaRecord]:
+        """Return some records that were read before, by their offsets; it blocks.
+
+        Args:
+            source: whose.
+            partition: where they stand.
+            offsets: in order, at least one.
+
+        Raises:
+            BrokerError: they are not there any more.
+        """
+        reader = self._readers.get(source)
+        if reader is None:
+            reader = self._readers[source] = self.sources[source].reader(self._going_on)
+        reader.go_to({partition: offsets[0]})
+        run = reader.exactly(partition, offsets[0], offsets[-1])
+        reader.go_to({})
+        wanted = set(offsets)
+        found = {} if run is None else {one.offset(): one for one in run.messages}
+        return {
+            offset: KafkaRecord(
+                found[offset].value(),
+                topic=self.topics[source][0],
+                partition=partition,
+                offset=offset,
+            )
+            for offset in wanted & found.keys()
+        }
+
+    def copy_figures(self, metrics: Registry) -> None:
+        """Copy what only sources of Kafka have; in any thread."""
+        for name, source in self.sources.items():
+            source.copy_figures(metrics.sources[name])
+
+    def close(self) -> None:
+        """Close what reads again; sources and sinks are closed by those who run them."""
+        for reader in self._readers.values():
+            with contextlib.suppress(RuntimeError):
+                reader.close()
+        self._readers.clear()
+
+
+def _reading(name: str, config: KafkaSourceConfig) -> Reading:
+    start = config.start
+    return Reading(
+        name,
+        config.topic,
+        config.partitions,
+        dict(start) if isinstance(start, tuple) else start,
+        bounded=config.until == "end",
+        committed_only=config.isolation_level == "read_committed",
+        group=config.group,
+    )
