@@ -63,7 +63,8 @@ class ServerRun(Run):
         check_order(application.seen)
         if ended and (missing := sorted(set(self.arrived) - set(application.seen))):
             raise Broken(f"stop-1: {missing} had arrived before the stop and were not processed")
-        if ended and life.stop_after is None:
+        # A connection that cannot be accepted waits for a second, perhaps until the stop.
+        if ended and life.stop_after is None and not life.accept_fails:
             self._check_windows()
         check_outputs(self.receivers, self.world.life, application.made, ended=ended)
         self._check_letters(ended=ended)
