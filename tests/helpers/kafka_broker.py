@@ -89,6 +89,7 @@ class Broker:
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,
             "transaction.state.log.num.partitions": 1,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
             "group.initial.rebalance.delay.ms": 0,
             "broker.session.timeout.ms": 2000,  # so that one that was killed may come back soon
             "broker.heartbeat.interval.ms": 500,

@@ -137,6 +137,11 @@ class Brokers:
         if owner[0] in self._open:
             self._finish(owner[0], committed=committed)
 
+    def give_up(self, owner: tuple[str, int]) -> None:
+        """Abort a transaction that is open for too long, and shut its producer out."""
+        if owner[0] in self._open and self._epochs[owner[0]] == owner[1]:
+            self.begin(owner[0])
+
     def _transaction(self, owner: tuple[str, int]) -> Transaction:
         if self._epochs[owner[0]] != owner[1]:
             raise ShutOut

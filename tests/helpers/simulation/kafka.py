@@ -21,11 +21,12 @@ from simulation.plans import Kind, Life, Plan
 from simulation.threads import Threads
 from simulation.world import Broken
 from wallaroo.engine import Summary
-from wallaroo.transport.kafka import sink, source
+from wallaroo.transport.kafka import cluster, sink, source
 
 PARTITIONS = 2
 SOURCES = ("first", "windows")
 SINKS = ("first-0", "first-1", "windows-0")
+_LONGEST = 0.5  # seconds that a transaction may be open: brokers are away for longer
 _AGAIN = 0.05  # seconds until a sender tries again to reach brokers that are away
 
 
@@ -169,6 +170,7 @@ class KafkaRun(CheckpointRun):
         modules = client(self.machine, self._brokers, self._threads)
         with super().around(), contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.dict(sys.modules, modules))
+            stack.enter_context(mock.patch.object(cluster, "_TRANSACTION", _LONGEST))
             for module, name in ((source, "threading"), (sink, "threading"), (sink, "queue")):
                 stands_in = self._threads.stand_ins
                 stack.enter_context(mock.patch.object(module, name, stands_in))

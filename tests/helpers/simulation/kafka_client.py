@@ -202,6 +202,7 @@ class Producer(_Client):
         self._id: str = self._options["transactional.id"]
         self._epoch = -1
         self._shut_out = False
+        self._count = 0  # of transactions
         self._waiting: deque[tuple[tuple[str, int], tuple[Any, ...]]] = deque()
 
     def __len__(self) -> int:
@@ -214,6 +215,9 @@ class Producer(_Client):
 
     def begin_transaction(self) -> None:
         self._refuse_shut_out()
+        self._count += 1
+        longest = self._options["transaction.timeout.ms"] / 1000
+        self._world.at(longest, partial(self._give_up, self._count))
 
     def produce(
         self,
@@ -297,6 +301,11 @@ class Producer(_Client):
     def _refuse_shut_out(self) -> None:
         if self._shut_out:
             raise KafkaException(KafkaError(KafkaError._FENCED, "shut out", True))
+
+    def _give_up(self, count: int) -> None:
+        """Have the brokers abort a transaction that is still open."""
+        if self._count == count:
+            self._brokers.give_up((self._id, self._epoch))
 
     def _soon(self) -> None:
         life = self._world.life

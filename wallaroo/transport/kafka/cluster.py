@@ -23,9 +23,15 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
 
 _ANSWER = 10.0  # seconds that a broker has to answer a question about a topic
+_TRANSACTION = 60.0  # seconds that a transaction may be open, at least
 _LOG_LEVEL = 2  # of the client's own log, as syslog counts: what matters reaches us as an error
 
 _log = logging.getLogger("wallaroo.kafka")
+
+
+def longest_transaction(interval: float) -> float:
+    """Return after how many seconds brokers abort a transaction that usually takes `interval`."""
+    return max(_TRANSACTION, 20 * interval)
 
 
 class BrokerError(WallarooError):
@@ -130,7 +136,7 @@ class Cluster:
             # Brokers that were all away are not forgotten: a position that is on its way to one of
             # them would never be answered (librdkafka's issue 5511).
             options["metadata.recovery.strategy"] = "none"
-            options["transaction.timeout.ms"] = max(60_000, int(20_000 * interval))
+            options["transaction.timeout.ms"] = int(1000 * longest_transaction(interval))
         made: Producer = self._made("Producer", options, {"linger.ms": 5})
         return made
 

@@ -7,13 +7,22 @@ shuts out every client that had it before, and then reads a position that stands
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import Produced, partition_of
 from wallaroo.text import escaped
-from wallaroo.transport.kafka.cluster import BrokerError, Cluster, client, described
+from wallaroo.transport.kafka.cluster import (
+    BrokerError,
+    BrokersAwayError,
+    Cluster,
+    client,
+    described,
+    longest_transaction,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -91,7 +100,11 @@ class OutputProducer:
         self._topic = topic
         self._partitions = partitions
         self._going_on = going_on
-        self.client: Producer = cluster.producer(transactional_id, interval=interval)
+        self._make = partial(cluster.producer, transactional_id, interval=interval)
+        self._longest = longest_transaction(interval)
+        self._began = 0.0  # when the transaction that is open did
+        self._committed: Position | None = None
+        self.client: Producer = self._make()
 
     def take_over(self, place: Place) -> Position | None:
         """Shut out every earlier client of the transactional id, and return what it has committed.
@@ -111,9 +124,14 @@ class OutputProducer:
             consumer.close()
         except kafka.KafkaException as error:
             raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
-        if committed.offset < 0:
-            return None
-        return Position(committed.offset, committed.metadata or "")
+        if committed.offset >= 0:
+            self._committed = Position(committed.offset, committed.metadata or "")
+        return self._committed
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._began = time.monotonic()
+        self.client.begin_transaction()
 
     def send(self, outputs: Sequence[Produced], delivered: Delivered | None = None) -> None:
         """Give outputs to the client, which sends them by itself."""
@@ -128,7 +146,8 @@ class OutputProducer:
                     else:
                         produce(topic, value, key, partition, delivered, None, timestamp)
                 except self._kafka.KafkaException as error:
-                    if delivered is None and error.args[0].code() == self._kafka.KafkaError._STATE:
+                    failed = {self._kafka.KafkaError._STATE, self._kafka.KafkaError._FATAL}
+                    if delivered is None and error.args[0].code() in failed:
                         return  # the transaction has failed, and `commit` is told why
                     raise
                 except BufferError:  # the client's own queue is full
@@ -163,7 +182,7 @@ class OutputProducer:
             BrokerError: the brokers refuse.
         """
         try:
-            self.client.begin_transaction()
+            self.begin()
             self.send(outputs)
         except self._kafka.KafkaException as error:
             raise self.wrong(error.args[0]) from error
@@ -181,34 +200,36 @@ class OutputProducer:
             ShutOutError: another client has taken the transactional id over.
             BrokerError: the brokers refuse.
         """
-        kafka, producer = self._kafka, self.client
+        kafka = self._kafka
         number, note = position
         place = kafka.TopicPartition(self._topic, self._place.partition, number, metadata=note)
         commit: list[Callable[[], object]] = [
             self.flush,
-            lambda: producer.send_offsets_to_transaction([place], self._group, _ANSWER),
-            lambda: producer.commit_transaction(_ANSWER),
+            lambda: self.client.send_offsets_to_transaction([place], self._group, _ANSWER),
+            lambda: self.client.commit_transaction(_ANSWER),
         ]
-        again = [
-            lambda: producer.abort_transaction(_ANSWER),
-            producer.begin_transaction,
-            lambda: self.send(outputs),
-            *commit,
-        ]
+        again = [self.begin, lambda: self.send(outputs), *commit]
         steps = commit
-        while steps and self._going_on():
+        while steps and self._going_on() and self._committed != position:
             try:
                 steps[0]()
+            except BrokersAwayError as error:
+                _log.warning("%s; trying again", error)
             except kafka.KafkaException as error:
                 trouble: KafkaError = error.args[0]
-                if trouble.fatal() or not (trouble.retriable() or trouble.txn_requires_abort()):
+                if self._was_open_too_long(trouble):
+                    steps = [lambda: self._take_back(position), *again]
+                elif trouble.fatal() or not (trouble.retriable() or trouble.txn_requires_abort()):
                     raise self.wrong(trouble) from error
+                elif trouble.txn_requires_abort() or steps[0] is commit[1]:
+                    # A position that was not answered in time hangs if it is sent again.
+                    steps = [lambda: self.client.abort_transaction(_ANSWER), *again]
                 _log.warning("%s: %s; trying again", self._name, described(trouble))
-                if trouble.txn_requires_abort() or steps[0] is commit[1]:
-                    steps = again  # a position that was not answered in time hangs if sent again
             else:
                 steps = steps[1:]
-        return not steps
+        if not steps:
+            self._committed = position
+        return self._committed == position
 
     def flush(self) -> None:
         """Wait until the brokers have the outputs, so that they are there to take the position."""
@@ -217,14 +238,34 @@ class OutputProducer:
 
     def wrong(self, error: KafkaError) -> WallarooError:
         """Return the client's error in plain words."""
-        fenced = {
-            self._kafka.KafkaError._FENCED,
-            self._kafka.KafkaError.INVALID_PRODUCER_EPOCH,
-            self._kafka.KafkaError.PRODUCER_FENCED,
-        }
-        if error.code() in fenced:
+        if self._is_fenced(error):
             return shut_out(self._name)
         return self._cluster.error(error, f"topic {escaped(self._topic)}")
+
+    def _is_fenced(self, error: KafkaError) -> bool:
+        fenced = self._kafka.KafkaError
+        return error.code() in {
+            fenced._FENCED,
+            fenced.INVALID_PRODUCER_EPOCH,
+            fenced.PRODUCER_FENCED,
+        }
+
+    def _was_open_too_long(self, error: KafkaError) -> bool:
+        """Whether brokers have aborted the transaction because they were away for long.
+
+        They say the same then as if another client had taken the transactional id over.
+        """
+        return self._is_fenced(error) and time.monotonic() - self._began >= self._longest
+
+    def _take_back(self, position: Position) -> None:
+        """Go on with a new client, if nobody else has committed anything meanwhile.
+
+        Args:
+            position: what was to be committed, and may be.
+        """
+        self.client, before = self._make(), self._committed
+        if self.take_over(self._place) not in (before, position):
+            raise shut_out(self._name)
 
 
 def shut_out(name: str) -> ShutOutError:

@@ -236,7 +236,7 @@ class KafkaSink(OutputSink):
             if not outputs:
                 continue
             end = time.monotonic() + interval
-            self._producer.client.begin_transaction()
+            self._producer.begin()
             self._producer.send(outputs)
             while (left := end - time.monotonic()) > 0:
                 if self._hurry.is_set() and self._given.empty():

@@ -10,7 +10,10 @@ from kafka_broker import broker
 
 import wallaroo
 from wallaroo.kafka_records import Produced
+from wallaroo.transport.kafka import cluster
 from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
+from wallaroo.transport.kafka.destination import persisting
+from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
@@ -168,6 +171,42 @@ def test_a_sink_is_full_by_the_bytes_of_its_outputs(kafka, sinks):
     assert sinks.room.wait(60)
     assert sink.bytes_out == 20 * (900_000 + len(b"k") + len(b"hv"))
     sinks.drain(sink)
+
+
+@pytest.fixture
+def given_up(kafka, monkeypatch):
+    """A client whose transaction was open for too long, so that the brokers have aborted it."""
+    monkeypatch.setattr(cluster, "_TRANSACTION", 1.0)
+    topic = kafka.topic()
+    brokers = Cluster(kafka.address, {}, "p")
+
+    def make():
+        made = OutputProducer("sink p/0", brokers, topic, 1, topic)
+        made.take_over(Place(topic, 0))
+        return made
+
+    given_up = persisting(make)
+    given_up.begin()
+    given_up.send(outputs(0, 1))
+    given_up.flush()
+    while brokers.offsets(topic, [0], "latest") != {0: 3}:  # the mark of its end stands at 2
+        pass
+    return given_up, make, topic
+
+
+def test_a_transaction_that_was_open_for_too_long_is_sent_again(kafka, given_up):
+    producer, _, topic = given_up
+    assert producer.commit(outputs(0, 1), Position(2))
+    producer.deliver_once(outputs(2), Position(3))
+    assert values(kafka, topic) == {0: [0, 1, 2]}
+
+
+def test_kafka_16_who_was_shut_out_meanwhile_does_not_come_back(kafka, given_up):
+    producer, make, topic = given_up
+    make().deliver_once(outputs(0), Position(1))
+    with pytest.raises(ShutOutError, match="another run of this checkpoint has begun"):
+        producer.commit(outputs(0, 1), Position(2))
+    assert values(kafka, topic) == {0: [0]}
 
 
 class HalfDeafBrokers:
