@@ -38,6 +38,7 @@ FIGURES = Figures(__file__)
 APPLICATION = Path(__file__).parent / "kafka_counting.py"
 READING = Path(__file__).parent / "kafka_reading.py"
 INTERVAL = 0.1  # seconds that a transaction stays open
+IDLE = 10.0  # seconds for which the driver is looked at while nothing comes
 _LOOK = 0.01  # seconds between looks at the output
 
 
@@ -210,10 +211,16 @@ def driver(options: argparse.Namespace) -> None:
         elapsed = time.monotonic() - began
         seconds = sum(python.cpu_times()[:2]) - before
         payloads = received(process.pid, kafka.address) - bytes_before
+        idle = -sum(python.cpu_times()[:2])
+        time.sleep(IDLE)
+        idle = (idle + sum(python.cpu_times()[:2])) / IDLE
         process.terminate()
         process.wait(60)
     cost = seconds / options.messages * 1e6
-    print(f"  {cost:.3f} us of the driver's Python a message; {elapsed:.1f} s behind the last one")
+    print(
+        f"  {cost:.3f} us of the driver's Python a message, in {elapsed:.1f} s behind the last one"
+    )
+    print(f"  {1000 * idle:.1f} ms of it a second while nothing comes")
     print(f"  {payloads:,} bytes from the brokers to the driver, of {size * options.messages:,}")
     FIGURES.add("driver/processor", cost, "us/message")
     FIGURES.add("driver/received", payloads / options.messages, "bytes/message")

@@ -176,7 +176,7 @@ def test_no_secret_is_shown(value):
         shown = str(error)
     else:
         shown = repr(config) + str(config) + config.address
-        assert pickle.loads(pickle.dumps(config)).kafka.read()["sasl.password"] == "s3cret"
+        assert b"s3cret" not in pickle.dumps(config)
     assert "s3cret" not in shown
     assert "sasl.password" in shown
 

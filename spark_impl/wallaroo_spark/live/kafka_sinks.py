@@ -18,7 +18,7 @@ from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.overriding import override
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.checkpoint import RESTORE, CheckpointError
-from wallaroo.transport.interfaces import OutputSink, Source
+from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.kafka.destination import Destination, destination_of, persisting
 from wallaroo.transport.kafka.producing import Position, forgotten
 from wallaroo.transport.stamps import Stamp
@@ -45,7 +45,6 @@ class KafkaSinks:
         accept_repeats: go on where brokers have forgotten a position (kafka-16).
 
     Attributes:
-        sources: none.
         sinks: by id.
         topics: see `wire.job.CaseSpec`.
         departure: where outputs leave to.
@@ -66,7 +65,6 @@ class KafkaSinks:
         kept: bool,
         accept_repeats: bool,
     ) -> None:
-        self.sources: Mapping[str, Source] = {}
         self.sinks: dict[SinkId, LeavingSink] = {}
         self._nodes: dict[int, SinkId] = {}
         self._file = checkpoint.sinks

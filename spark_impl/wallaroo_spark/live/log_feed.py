@@ -30,7 +30,7 @@ from wallaroo_spark.wire.job import Kind as WireKind
 _WAIT = 0.2  # seconds that `latest` may wait for input; stopping a query can take as long
 
 # How many offsets a micro-batch holds at most: at first, and however large or small records are.
-_FIRST_OFFSETS = 10_000
+_FIRST_OFFSETS = 1_000
 _FEWEST_OFFSETS = 100
 _MOST_OFFSETS = 200_000
 

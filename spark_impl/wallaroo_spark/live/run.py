@@ -10,18 +10,14 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from wallaroo.engine import ServeOptions
-from wallaroo.kafka import KafkaSourceConfig
-from wallaroo.topology import Application, SinkId
+from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.interfaces import OutputSink, Source
-from wallaroo.transport.kafka.destination import brokers_of
-from wallaroo.transport.kafka.sources import KafkaSources
 from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
@@ -33,13 +29,14 @@ from wallaroo_spark.live.delivery import Delivery
 from wallaroo_spark.live.figures import Figures
 from wallaroo_spark.live.intake import Ending, Intake
 from wallaroo_spark.live.kafka_sinks import KafkaSinks
+from wallaroo_spark.live.kafka_sources import KafkaEnds, begun_sources, note_fetched, topics_of
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
 from wallaroo_spark.live.resume import Resume, positions_in, sources_to_come
 from wallaroo_spark.live.storage import Storage, opened
 from wallaroo_spark.live.watch import Watch
-from wallaroo_spark.wire.job import CaseSpec, Fetched, Topic
+from wallaroo_spark.wire.job import CaseSpec
 from wallaroo_spark.worker.plan import plan
 
 
@@ -107,14 +104,6 @@ def opened_run(
             say_where_it_begins(directory, storage.log.next_sequence)
         refuse_unskippable(storage.log, storage.log.first_sequence, own.skip)
         resume = Resume() if storage.resume is None else storage.resume.last
-        with options.interruptible():
-            kafka = KafkaSinks(
-                application,
-                checkpoint,
-                storage.log.next_sequence,
-                kept=own.checkpoint is not None,
-                accept_repeats=own.accept_repeats,
-            )
         ending, loop = Ending(), LoopThread("wallaroo-edges")
         watch = None if options.metrics is None else Watch(options.metrics)
         topics = topics_of(application)
@@ -127,7 +116,6 @@ def opened_run(
                 stop_on_error=options.on_error == "stop",
                 measured=options.metrics is not None,
                 log_level=logging.getLogger().getEffectiveLevel(),
-                topics=kafka.topics,
             ),
             tasks=checkpoint.partitions,
             batch_bytes=own.batch_bytes,
@@ -146,27 +134,24 @@ def opened_run(
         intake = Intake(
             application, feed, loop, ending, arrival, to_come, watch, names, whole=whole
         )
-        sources = KafkaSources(
-            application,
-            positions_in(storage.begun),
-            intake,
-            loop.post,
-            accept_gaps=own.accept_gaps,
-            measured=options.metrics is not None,
-            going_on=lambda: ending.problem is None,
-            room=None if whole else lambda: feed.room_for_offsets,
-        )
+        sources = begun_sources(application, storage, options, own, feed, intake, loop, ending)
         up.callback(sources.close)
         with options.interruptible():
-            sources.begin()
-        feed.look_up = sources.look_up
-        ends = _Ends(sources.sources, kafka.sinks)
+            kafka = KafkaSinks(
+                application,
+                checkpoint,
+                storage.log.next_sequence,
+                kept=own.checkpoint is not None,
+                accept_repeats=own.accept_repeats,
+            )
+        feed.case = replace(feed.case, topics=kafka.topics)
+        ends = KafkaEnds(sources.sources, kafka.sinks)
         edges = Edges(application, options, loop, intake, addresses, clock, ends)
         edges.dead_letters.run = checkpoint.born.checkpoint
         edges.go_on_behind(storage.logged)
         done = _note_of(storage, feed)
         delivery = Delivery(application, edges, loop, feed.records, done, resume.due, watch, kafka)
-        delivery.on_fetched = partial(_note_fetched, sources, feed)
+        delivery.on_fetched = partial(note_fetched, sources, feed)
         levels = plan(application).levels
         query = LiveQuery(levels, own, checkpoint, feed, delivery, watch, kafka.departure)
         stop = StopClock(
@@ -200,38 +185,6 @@ def opened_run(
         up.callback(loop.stop)
         up.callback(lambda: loop.call(edges.close))
         yield run
-
-
-@dataclass(frozen=True)
-class _Ends:
-    """The sources and sinks of Kafka (`wallaroo.transport.interfaces.KafkaParts`)."""
-
-    sources: Mapping[str, Source]
-    sinks: Mapping[SinkId, OutputSink]
-
-
-def topics_of(application: Application) -> dict[str, Topic]:
-    """Return where tasks fetch the records of each Kafka source.
-
-    Raises:
-        WallarooParameterError: a file of options cannot be read.
-    """
-    return {
-        name: Topic(
-            config.topic,
-            brokers_of(config),
-            tuple(config.kafka.read().items()),
-            config.isolation_level == "read_committed",
-            config.whole,
-        )
-        for name, source in application.sources.items()
-        if isinstance(config := source.config, KafkaSourceConfig)
-    }
-
-
-def _note_fetched(kafka: KafkaSources, feed: LogFeed, source: str, some: Fetched) -> None:
-    feed.fetched(some.records, some.size)
-    kafka.sources[source].add_read(some.records, some.size)
 
 
 def _backlog(feed: LogFeed, intake: Intake, delivery: Delivery) -> int:

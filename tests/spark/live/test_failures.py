@@ -81,6 +81,13 @@ END = (
             "the checkpoint /c does not fit the application: its class Count is not there",
         ),
         (
+            QUERY
+            + IN_BATCH
+            + IN_PYTHON.format("wallaroo.transport.kafka.cluster.BrokerError: offset 3 is wanted")
+            + END,
+            "offset 3 is wanted",
+        ),
+        (
             QUERY + IN_BATCH + IN_PYTHON.format("KeyError: 'x'") + END,
             "Spark failed: KeyError: 'x'",
         ),

@@ -1,0 +1,94 @@
+"""The Kafka sources of a live run: planned here, in the driver, and read by tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wallaroo.engine import ServeOptions
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.topology import Application, SinkId
+from wallaroo.transport.interfaces import OutputSink, Source
+from wallaroo.transport.kafka.destination import brokers_of
+from wallaroo.transport.kafka.sources import KafkaSources
+from wallaroo.transport.threads import LoopThread
+from wallaroo_spark.live.intake import Ending, Intake
+from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.resume import positions_in
+from wallaroo_spark.live.storage import Storage
+from wallaroo_spark.wire.job import Fetched, Topic
+
+
+@dataclass(frozen=True)
+class KafkaEnds:
+    """The sources and sinks of a run (`wallaroo.transport.interfaces.KafkaParts`)."""
+
+    sources: Mapping[str, Source]
+    sinks: Mapping[SinkId, OutputSink]
+
+
+def topics_of(application: Application) -> dict[str, Topic]:
+    """Return where tasks fetch the records of each Kafka source.
+
+    Raises:
+        WallarooParameterError: a file of options cannot be read.
+    """
+    return {
+        name: Topic(
+            config.topic,
+            brokers_of(config),
+            tuple(config.kafka.read().items()),
+            config.isolation_level == "read_committed",
+            config.whole,
+        )
+        for name, source in application.sources.items()
+        if isinstance(config := source.config, KafkaSourceConfig)
+    }
+
+
+def begun_sources(
+    application: Application,
+    storage: Storage,
+    options: ServeOptions,
+    own: SparkOptions,
+    feed: LogFeed,
+    intake: Intake,
+    loop: LoopThread,
+    ending: Ending,
+) -> KafkaSources:
+    """Return the sources, compared with what the brokers hold; it waits for brokers.
+
+    Args:
+        application: whose.
+        storage: says where they stood.
+        options: of every engine.
+        own: this engine's. A recording holds records whole, so then they are read here (kafka-2).
+        feed: says how many offsets may be planned, and looks records up.
+        intake: gets their runs.
+        loop: its thread.
+        ending: whether the run has failed.
+
+    Raises:
+        BrokerError: something does not fit (kafka-5).
+    """
+    sources = KafkaSources(
+        application,
+        positions_in(storage.begun),
+        intake,
+        loop.post,
+        accept_gaps=own.accept_gaps,
+        measured=options.metrics is not None,
+        going_on=lambda: ending.problem is None,
+        room=None if own.record is not None else lambda: feed.room_for_offsets,
+    )
+    with options.interruptible():
+        sources.begin()
+    feed.look_up = sources.look_up
+    return sources
+
+
+def note_fetched(sources: KafkaSources, feed: LogFeed, source: str, some: Fetched) -> None:
+    """Count what tasks have fetched of a source in a micro-batch."""
+    feed.fetched(some.records, some.size)
+    sources.sources[source].add_read(some.records, some.size)
