@@ -150,7 +150,7 @@ def measure(engine: Engine, application: str, options: argparse.Namespace) -> Se
             found = Search(label=application)
             for rate in (engine.first, engine.more):
                 if not interrupted(found.results):
-                    found.add(run(replace(config, rate=rate)))
+                    found.results.append(run(replace(config, rate=rate)))
         else:
             found = run_search(config, run, resolution=options.resolution)
     found.label = f"{application} on {engine.name}"

@@ -16,6 +16,8 @@ _EXACT_BITS = 11  # 3 digits: 2,048 different values from one power of two to th
 BUCKETS = 192
 """Latency classes of a plot over time: 20 to a power of ten, from 1 µs to an hour."""
 
+HISTOGRAMS = ("latency", "lateness", "own_lateness")
+
 PERCENTILES = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
 
@@ -48,21 +50,6 @@ def encode(hist: HdrHistogram) -> str:
 def decode(text: str) -> HdrHistogram:
     """Return the histogram that `encode` gave."""
     return HdrHistogram.decode(text.encode("ascii"))
-
-
-def encode_new(hist: HdrHistogram) -> str | None:
-    """Return a histogram as `encode` does and empty it; `None` when it is empty."""
-    if not hist.get_total_count():
-        return None
-    text = encode(hist)
-    hist.reset()
-    return text
-
-
-def add(hist: HdrHistogram, text: str | None) -> None:
-    """Add an encoded histogram to another; `None` is an empty one."""
-    if text is not None:
-        hist.decode_and_add(text.encode("ascii"))
 
 
 def recorded(hist: HdrHistogram) -> tuple[Int64s, Int64s, Int64s]:
@@ -191,3 +178,30 @@ def _sparse(values: Int64s) -> list[list[int]]:
     flat = values.reshape(-1)
     cells = np.flatnonzero(flat)
     return [cells.tolist(), flat[cells].tolist()]
+
+
+class Tally:
+    """Histograms and a timeline that one process fills, and another adds up.
+
+    Attributes:
+        histograms: of `HISTOGRAMS`, in µs.
+    """
+
+    def __init__(self, bin_ns: int, bins: int) -> None:
+        self.histograms = {name: histogram() for name in HISTOGRAMS}
+        self.timeline = Timeline(bin_ns, bins)
+
+    def flush(self) -> dict[str, Any]:
+        """Return what was added since the last call, and forget it."""
+        new = {}
+        for name, hist in self.histograms.items():
+            if hist.get_total_count():
+                new[name] = encode(hist)
+                hist.reset()
+        return {"histograms": new, "timeline": self.timeline.flush()}
+
+    def merge(self, new: dict[str, Any]) -> None:
+        """Add what another's `flush` gave."""
+        self.timeline.merge(new["timeline"])
+        for name, text in new["histograms"].items():
+            self.histograms[name].decode_and_add(text.encode("ascii"))

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from wallaroo_loadgen.common.measure import Timeline, add, histogram
+from wallaroo_loadgen.common.measure import Tally
 from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.nodes import Node
 from wallaroo_loadgen.workloads.plan import Plan
@@ -32,17 +32,14 @@ class RunError(Exception):
 
 
 class Collector:
-    """What all nodes of a run have reported: exact counts, merged histograms, one timeline.
+    """What all nodes of a run have reported: exact counts, and one tally.
 
-    Counters in a report are totals of its node, histograms and timelines are what is new.
+    Counters in a report are totals of its node, its tally is what is new.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.latency = histogram()
-        self.lateness = histogram()
-        self.own = histogram()
-        self.timeline = Timeline(plan.bin_ns, plan.bins)
+        self.tally = Tally(plan.bin_ns, plan.bins)
         self.sent = [0] * len(plan.streams)
         self.closed: dict[str, str] = {}
         self.busy: dict[str, float] = {}
@@ -53,17 +50,14 @@ class Collector:
     def add(self, node: str, report: dict[str, Any]) -> None:
         """Add a `writes` or `outputs` report."""
         self.busy[node] = report["busy"]
-        self.timeline.merge(report["timeline"])
+        self.tally.merge(report["tally"])
         if report["kind"] == "writes":
             for stream, count in report["sent"].items():
                 self.sent[int(stream)] = count
             self._held_back[node] = report["held_back"]
             self.closed.update(report["closed"])
-            add(self.lateness, report["lateness"])
-            add(self.own, report["own"])
         else:
             self.received = report
-            add(self.latency, report["latency"])
 
     def counts(self) -> dict[str, int]:
         """Return every count of the run.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from wallaroo.overriding import override
-from wallaroo_loadgen.common.measure import Timeline, encode_new, histogram, record
+from wallaroo_loadgen.common.measure import Tally, record
 from wallaroo_loadgen.common.schedule import Int64s
 from wallaroo_loadgen.workloads.plan import Plan
 
@@ -116,9 +116,7 @@ class SenderLateness:
         self._plan = plan
         self._sent: dict[int, int] = {}
         self._held_back = 0
-        self._lateness = histogram()
-        self._own = histogram()
-        self._timeline = Timeline(plan.bin_ns, plan.bins)
+        self._tally = Tally(plan.bin_ns, plan.bins)
 
     def measured(self, report: dict[str, Any]) -> dict[str, Any]:
         """Return a `writes` report with the lateness computed from the writes."""
@@ -129,9 +127,7 @@ class SenderLateness:
             "kind": "writes",
             "sent": {str(stream): count for stream, count in self._sent.items()},
             "held_back": self._held_back,
-            "lateness": encode_new(self._lateness),
-            "own": encode_new(self._own),
-            "timeline": self._timeline.flush(),
+            "tally": self._tally.flush(),
             "closed": report["closed"],
             "busy": report["busy"],
         }
@@ -149,20 +145,21 @@ class SenderLateness:
         until = np.repeat(done, counts)
         measured = (due >= schedule.measured_from) & (due < schedule.measured_to)
         lateness = (until - due)[measured] // 1000
-        record(self._lateness, lateness)
-        record(self._own, (until - np.maximum(due, since))[measured] // 1000)
+        own = (until - np.maximum(due, since))[measured] // 1000
+        record(self._tally.histograms["lateness"], lateness)
+        record(self._tally.histograms["own_lateness"], own)
         self._held_back += int(np.count_nonzero((since > due)[measured]))
-        self._timeline.spread("lateness", due[measured], lateness)
-        self._timeline.count("sent", done, counts)
+        self._tally.timeline.spread("lateness", due[measured], lateness)
+        self._tally.timeline.count("sent", done, counts)
         self._count_expected(number, first, through, done)
 
     def _count_expected(self, number: int, first: int, through: Int64s, done: Int64s) -> None:
         """Count expected outputs, once for each column of time that the writes fall into."""
         stream = self._plan.workload.streams[number]
-        columns = self._timeline.column(done)
+        columns = self._tally.timeline.column(done)
         last_of_column = np.flatnonzero(np.append(np.diff(columns) != 0, True))
         before = stream.expected(first)
         for index in last_of_column.tolist():
             now = stream.expected(int(through[index]))
-            self._timeline.count("owed", done[index : index + 1], np.array([now - before]))
+            self._tally.timeline.count("owed", done[index : index + 1], np.array([now - before]))
             before = now

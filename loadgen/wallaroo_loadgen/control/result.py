@@ -8,7 +8,7 @@ import platform
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -45,7 +45,6 @@ class Result:
         busy: part of a processor that each of our own processes used.
         priority: the priority that each of them was given: `real time`, `raised` or `as others`.
         example: an output that matched nothing.
-        accept_error: why the receiver could not accept a connection, if that happened.
         closed: for each connection that the target closed or reset, which of the two.
         ended: the target's last words, if we had started it and it ended by itself.
         failure: why there was no run, or only a part of one.
@@ -69,7 +68,6 @@ class Result:
     busy: dict[str, float]
     priority: dict[str, str] = field(default_factory=dict)
     example: str | None = None
-    accept_error: str | None = None
     closed: dict[str, str] = field(default_factory=dict)
     ended: str | None = None
     failure: str | None = None
@@ -88,7 +86,7 @@ class Result:
     ) -> Result:
         """Return the result of a run so far, without verdicts."""
         collector = conductor.collector
-        config = collector.plan.config
+        config, tally = collector.plan.config, collector.tally
         started = None
         if conductor.started_ns is not None:
             moment = datetime.fromtimestamp(conductor.started_ns / NS, UTC)
@@ -98,20 +96,15 @@ class Result:
             config=config.to_json(),
             started=started,
             counts=collector.counts(),
-            latency=summary(collector.latency),
-            lateness=summary(collector.lateness),
-            own_lateness=summary(collector.own),
-            histograms={
-                "latency": encode(collector.latency),
-                "lateness": encode(collector.lateness),
-                "own_lateness": encode(collector.own),
-            },
-            timeline=collector.timeline.to_json(),
+            latency=summary(tally.histograms["latency"]),
+            lateness=summary(tally.histograms["lateness"]),
+            own_lateness=summary(tally.histograms["own_lateness"]),
+            histograms={name: encode(hist) for name, hist in tally.histograms.items()},
+            timeline=tally.timeline.to_json(),
             rates=_rates(collector),
             busy=dict(collector.busy),
             priority=dict(collector.priority),
             example=collector.received.get("example"),
-            accept_error=collector.received.get("accept_error"),
             closed=dict(collector.closed),
             ended=ended,
             failure=failure,
@@ -134,7 +127,8 @@ class Result:
         """
         if data.get("format") != FORMAT:
             raise ValueError(f"not a run's JSON (its format is {data.get('format')!r})")
-        return cls(**{name: value for name, value in data.items() if name != "format"})
+        names = [own.name for own in fields(cls)]  # other versions have others too
+        return cls(**{name: data[name] for name in names if name in data})
 
     def histogram(self, name: str) -> HdrHistogram:
         """Return one of `histograms`."""
@@ -203,18 +197,15 @@ class Metric:
 
 def _rates(collector: Collector) -> dict[str, float]:
     """Return rates over the measured part: scheduled, sent, expected and received a second."""
-    plan, timeline = collector.plan, collector.timeline
+    plan, timeline = collector.plan, collector.tally.timeline
     first = round(plan.config.warmup * NS) // timeline.bin_ns
     last = round((plan.config.warmup + plan.config.duration) * NS) // timeline.bin_ns
     seconds = (last - first) * timeline.bin_ns / NS
-    rates = {"offered": _scheduled(collector) / plan.config.duration}
+    scheduled = sum(schedule.measured for schedule in plan.streams)
+    rates = {"offered": scheduled / plan.config.duration}
     for name in Timeline.SERIES:
         rates[name] = float(timeline.series[name][first:last].sum() / seconds) if seconds else 0.0
     return rates
-
-
-def _scheduled(collector: Collector) -> int:
-    return sum(schedule.measured for schedule in collector.plan.streams)
 
 
 def machine() -> dict[str, Any]:

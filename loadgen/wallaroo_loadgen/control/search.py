@@ -26,25 +26,25 @@ class Search:
 
     Attributes:
         label: its name in reports.
-        points: one for each run: rate, whether it was good, and if not, why.
-        results: the runs in the same order.
-        best: the highest good rate, or None.
+        results: the runs in their order.
     """
 
     label: str
-    points: list[dict[str, Any]] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
-    best: float | None = None
 
-    def add(self, result: Result) -> bool:
-        """Take a run, and return whether its rate is sustained."""
-        why = why_not_sustained(result)
-        rate = float(result.config["rate"])
-        self.results.append(result)
-        self.points.append({"rate": rate, "good": why is None, "why": why})
-        if why is None:
-            self.best = max(rate, self.best or 0.0)
-        return why is None
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """One for each run: its rate, whether it is sustained, and if not, why."""
+        whys = [why_not_sustained(result) for result in self.results]
+        return [
+            {"rate": float(result.config["rate"]), "good": why is None, "why": why}
+            for result, why in zip(self.results, whys, strict=True)
+        ]
+
+    @property
+    def best(self) -> float | None:
+        """The highest sustained rate."""
+        return max([point["rate"] for point in self.points if point["good"]], default=None)
 
     def by_rate(self) -> list[tuple[dict[str, Any], Result]]:
         """Return each point with its run, the lowest rate first."""
@@ -117,8 +117,9 @@ def run_search(
     def good(rate: float) -> bool:
         for _ in range(2):
             result = run(dataclasses.replace(config, rate=rate))
-            sustained = search.add(result)
+            search.results.append(result)
             progress(search)
+            sustained = bool(search.points[-1]["good"])
             if sustained or over():
                 return sustained
         return False

@@ -199,8 +199,6 @@ def _notes(result: Result) -> list[str]:
         notes.append("PARTIAL: interrupted, figures cover what was sent until then")
     if result.counts["reordered"]:
         notes.append(f"{result.counts['reordered']:,} outputs came after later ones (reordered)")
-    if result.accept_error is not None:
-        notes.append(f"{result.accept_error} (it was tried again)")
     if result.counts["held_back"]:
         notes.append(
             f"back-pressure: {result.counts['held_back']:,} measured messages were due while the "

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from wallaroo_loadgen.common.measure import Timeline, encode_new, histogram, record
+from wallaroo_loadgen.common.measure import Tally, record
 from wallaroo_loadgen.common.schedule import Int64s
 from wallaroo_loadgen.workloads.plan import Plan
 from wallaroo_loadgen.workloads.protocol import IGNORED
@@ -37,8 +37,7 @@ class Analysis:
             stream.expected(schedule.total)
             for stream, schedule in zip(plan.workload.streams, plan.streams, strict=True)
         ]
-        self._latency = histogram()
-        self._timeline = Timeline(plan.bin_ns, plan.bins)
+        self._tally = Tally(plan.bin_ns, plan.bins)
         self._unmatched = 0
         self._ignored = 0
         self._early = 0
@@ -95,9 +94,9 @@ class Analysis:
         self._early += int(np.count_nonzero(latency < 0))
         measured = (due >= schedule.measured_from) & (due < schedule.measured_to)
         micros = (np.maximum(latency, 0)[measured] + 500) // 1000
-        record(self._latency, micros)
-        self._timeline.spread("latency", due[measured], micros)
-        self._timeline.count("received", received_at[new])
+        record(self._tally.histograms["latency"], micros)
+        self._tally.timeline.spread("latency", due[measured], micros)
+        self._tally.timeline.count("received", received_at[new])
 
     def drain(self, sent: dict[int, int]) -> None:
         """Set how many messages of each stream were sent, and so how many outputs may come."""
@@ -117,7 +116,7 @@ class Analysis:
         return sum(seen.distinct for seen in self._seen)
 
     def report(self) -> dict[str, Any]:
-        """Return totals, and the new values of histogram and timeline since the last report."""
+        """Return totals, and what is new in histogram and timeline since the last report."""
         distinct = self._distinct
         repeated = sum(seen.repeated for seen in self._seen)
         return {
@@ -129,8 +128,7 @@ class Analysis:
             "example": self._example,
             "ignored": self._ignored,
             "early": self._early,
-            "latency": encode_new(self._latency),
-            "timeline": self._timeline.flush(),
+            "tally": self._tally.flush(),
         }
 
 

@@ -34,7 +34,7 @@ class Preparation:
         for source, data in messages.items():
             self._socks[source].sendall(data)
 
-    def step(self, outputs: list[bytes], connections: int, accept_error: str | None = None) -> None:
+    def step(self, outputs: list[bytes], connections: int) -> None:
         """Look at what came, and probe again when it is time.
 
         Raises:
@@ -49,13 +49,13 @@ class Preparation:
                 return
         now = time.monotonic()
         if now > self._deadline:
-            raise TimeoutError(self._unanswered(connections, accept_error))
+            raise TimeoutError(self._unanswered(connections))
         if now >= self._next:
             self._send(workload.probe(self._attempt))
             self._attempt += 1
             self._next = now + _PROBE_SECONDS
 
-    def _unanswered(self, connections: int, accept_error: str | None) -> str:
+    def _unanswered(self, connections: int) -> str:
         """Return what came instead of an answer, and what to check."""
         wait = f"{self._plan.config.wait:g} s"
         if self._outputs:
@@ -66,8 +66,6 @@ class Preparation:
             )
         if connections:
             return f"the sink connected, but no output came for the probes sent for {wait}"
-        if accept_error is not None:
-            return f"no sink connected in {wait}: {accept_error}"
         return (
             f"no sink connected in {wait}: does the application's --out name the --listen address?"
         )

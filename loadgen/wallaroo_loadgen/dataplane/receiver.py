@@ -1,21 +1,18 @@
 """The receiver process: takes the outputs that the application's sink sends, and matches them.
 
-One thread does nothing but read and note the time (`reader`). This one splits the bytes into
-outputs, matches them and records latencies (`analysis`), up to some hundred thousand at
-a time, a few times a second. The bytes between the two threads are bounded. A run in which the
-bound was reached is invalid, because the reading had to wait.
+Threads do nothing but read and note the time (`reader`). This one splits the bytes into outputs,
+matches them and records latencies (`analysis`), up to some hundred thousand at a time, a few times
+a second. The bytes between them are bounded. A run in which the bound was reached is invalid,
+because the reading had to wait.
 """
 
 from __future__ import annotations
 
 import socket
-import threading
 import time
-from collections.abc import Iterable
-from typing import Protocol
+from collections import defaultdict
 
 from wallaroo.frames import FrameParser
-from wallaroo.overriding import override
 from wallaroo.text import reason
 from wallaroo_loadgen.dataplane.analysis import Analysis
 from wallaroo_loadgen.dataplane.child import REPORT_SECONDS, Child, monotonic_start, serve
@@ -28,48 +25,29 @@ _LOOK_SECONDS = 0.05
 _LARGEST_OUTPUT = 1 << 24  # bytes
 
 
-class Splitter(Protocol):
-    """Splits one connection's bytes into outputs."""
+class Splitter:
+    """Splits one connection's bytes into outputs.
+
+    Lines are without their line feeds. Bytes that are no frame become one output, which says so.
+    """
+
+    def __init__(self, framing: Framing) -> None:
+        self._frames = FrameParser(max_size=_LARGEST_OUTPUT) if framing == "frames" else None
+        self._line = b""  # the beginning of one
 
     def split(self, data: bytes) -> list[bytes]:
         """Return the outputs that these bytes complete."""
-
-
-class LineSplitter(Splitter):
-    """Outputs are lines, without their line feeds."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    @override
-    def split(self, data: bytes) -> list[bytes]:
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        if len(self._rest) > _LARGEST_OUTPUT:
-            lines.append(self._rest)
-            self._rest = b""
-        return lines
-
-
-class FrameSplitter(Splitter):
-    """Outputs are frames; other bytes become one output that matches nothing."""
-
-    def __init__(self) -> None:
-        self._parser = FrameParser(max_size=_LARGEST_OUTPUT)
-        self._reported = False
-
-    @override
-    def split(self, data: bytes) -> list[bytes]:
-        payloads = self._parser.feed(data)
-        if self._parser.error is not None and not self._reported:
-            self._reported = True
-            payloads.append(f"not a frame: {self._parser.error}".encode())
-        return payloads
-
-
-def splitter(framing: Framing) -> Splitter:
-    """Return a splitter for a new connection."""
-    return LineSplitter() if framing == "lines" else FrameSplitter()
+        if self._frames is not None:
+            broken = self._frames.error
+            outputs = self._frames.feed(data)
+            if self._frames.error is not broken:
+                outputs.append(f"not a frame: {self._frames.error}".encode())
+            return outputs
+        *outputs, self._line = (self._line + data).split(b"\n")
+        if len(self._line) > _LARGEST_OUTPUT:
+            outputs.append(self._line)
+            self._line = b""
+        return outputs
 
 
 def body(child: Child, plan: Plan) -> None:
@@ -85,13 +63,11 @@ def body(child: Child, plan: Plan) -> None:
         )
         child.report("failed", message=message)
         raise SystemExit(1) from None
-    listener.setblocking(False)
     reader = Reader(listener)
-    thread = threading.Thread(target=reader.run, daemon=True)
-    thread.start()
+    reader.start()
     host, port = listener.getsockname()[:2]
     child.report("listening", address=[host, port])
-    splitters: dict[int, Splitter] = {}
+    splitters: dict[int, Splitter] = defaultdict(lambda: Splitter(plan.workload.framing))
     preparation: Preparation | None = None
     analysis: Analysis | None = None
     reported = started = time.monotonic()
@@ -110,13 +86,15 @@ def body(child: Child, plan: Plan) -> None:
                 analysis.drain({int(stream): count for stream, count in command["sent"].items()})
             case "close":
                 break
-        batch: list[tuple[int, list[bytes]]] = []
-        for connection, at, data in reader.read_so_far():
-            if connection not in splitters:
-                splitters[connection] = splitter(plan.workload.framing)
-            batch.append((at, splitters[connection].split(data)))
+        batch = [
+            (at, splitters[connection].split(data)) for connection, at, data in reader.read_so_far()
+        ]
+        if reader.problem is not None:
+            raise ConnectionError(reader.problem)
         if preparation is not None:
-            preparation.step(_flat(batch), reader.accepted, reader.accept_error)
+            preparation.step(
+                [output for _, outputs in batch for output in outputs], reader.accepted
+            )
             if preparation.done:
                 preparation.close()
                 preparation = None
@@ -132,18 +110,11 @@ def body(child: Child, plan: Plan) -> None:
                     connections=reader.accepted,
                     sinks_closed=0 if analysis.complete else reader.closed,
                     held_up=reader.held_up,
-                    accept_error=reader.accept_error,
                     busy=busy,
                 )
             if analysis.finished:
                 child.report("drained")
                 analysis = None
-    reader.stop()
-    thread.join(1)
-
-
-def _flat(batch: Iterable[tuple[int, list[bytes]]]) -> list[bytes]:
-    return [output for _, outputs in batch for output in outputs]
 
 
 if __name__ == "__main__":

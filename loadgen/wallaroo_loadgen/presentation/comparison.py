@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from wallaroo.junit import JUnitCase, Outcome
-from wallaroo_loadgen.common.measure import add, encode, histogram
+from wallaroo_loadgen.common.measure import encode, histogram
 from wallaroo_loadgen.comparison.baseline import Comparison, Runs, percent
 from wallaroo_loadgen.comparison.distribution import Distributions
 from wallaroo_loadgen.comparison.history import Line as Course
@@ -212,5 +212,5 @@ def _pooled(runs: Runs) -> Result:
     """Return a result that has the latencies of all runs."""
     together = histogram()
     for run in runs.results:
-        add(together, run.histograms["latency"])
+        together.add(run.histogram("latency"))
     return replace(runs.results[0], histograms={"latency": encode(together)})

@@ -91,7 +91,7 @@ class LiveServer(Collector):
     def show(self, result: Result, search: Search | None = None) -> None:
         """Take the figures of a run that is over, and of the search that it belongs to."""
         if search is not None:  # a copy: the search goes on while threads read this
-            search = replace(search, points=list(search.points), results=list(search.results))
+            search = replace(search, results=list(search.results))
         self._result, self._search = result, search
 
     def _page(self, request: Request) -> Answer:

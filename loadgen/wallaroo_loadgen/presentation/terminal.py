@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from wallaroo.text import escaped
-from wallaroo_loadgen.common.measure import summary
 from wallaroo_loadgen.common.schedule import NS
 from wallaroo_loadgen.control.conductor import Conductor
 from wallaroo_loadgen.control.result import Result
@@ -26,7 +25,7 @@ from wallaroo_loadgen.control.verdict import INVALID, TARGET_ENDED, WORDS, show,
 from wallaroo_loadgen.presentation.tables import Rows, latency_rows, rate_rows, traffic
 
 _BARS = " ▁▂▃▄▅▆▇█"
-_REFRESH_SECONDS = 0.25
+_REFRESH_SECONDS = 0.5
 _SPARK_WIDTH = 60
 _UNBROKEN = 10_000  # characters, more than any line has
 _COLUMNS = ("min", "p50", "p90", "p99", "p99.9", "p99.99", "max")  # as many as 80 characters hold
@@ -51,14 +50,19 @@ def say(console: Console, text: str, style: str | None = None) -> None:
 
 
 def print_rows(console: Console, rows: Rows) -> None:
-    """Print a table; its first column and sentences begin at the left."""
+    """Print a table."""
+    console.print(_table(rows))
+
+
+def _table(rows: Rows) -> Table:
+    """Return a table; its first column and sentences begin at the left."""
     table = Table(box=None, pad_edge=False)
     for index, name in enumerate(rows[0]):
         left = index == 0 or name == "verdict"
         table.add_column(safe(name), justify="left" if left else "right", no_wrap=name != "verdict")
     for row in rows[1:]:
         table.add_row(*[safe(cell) for cell in row])
-    console.print(table)
+    return table
 
 
 @contextmanager
@@ -84,8 +88,8 @@ def live_view(console: Console) -> Iterator[Callable[[Conductor], None]]:
 
 
 def _screen(conductor: Conductor) -> RenderableType:
-    collector, plan = conductor.collector, conductor.plan
-    config, seconds = plan.config, plan.schedule.seconds
+    result, config = Result.of(conductor), conductor.plan.config
+    seconds = conductor.plan.schedule.seconds
     elapsed = 0.0
     if conductor.started_ns is not None:
         elapsed = max(0.0, (time.time_ns() - conductor.started_ns) / NS)
@@ -95,9 +99,8 @@ def _screen(conductor: Conductor) -> RenderableType:
         phase = "warming up" if measuring < 0 else "measuring"
         if measuring > config.duration:
             phase = "cooling down"
-    counts = collector.counts()
+    counts = result.counts
     backlog = max(0, counts["expected"] - counts["distinct"])  # reports come a little apart
-    latency, lateness = summary(collector.latency), summary(collector.lateness)
     lines = Table.grid(padding=(0, 2))
     lines.add_row(
         Text(
@@ -107,20 +110,17 @@ def _screen(conductor: Conductor) -> RenderableType:
         ProgressBar(total=seconds, completed=elapsed, width=30),
         f"{min(elapsed, seconds):.0f} of {seconds:.0f} s",
     )
-    sent, received = f"{counts['sent']:,}", f"{counts['received']:,}"
-    shown = [f"{name} {show(latency[name])}" for name in ("p50", "p90", "p99", "p99.9", "max")]
     return Group(
         lines,
-        f"sent {sent}   received {received}   backlog {backlog:,}   "
-        f"lateness p99 {show(lateness['p99'])}",
-        f"latency  {'   '.join(shown)}",
+        f"{traffic(result)}, backlog {backlog:,}",
+        _table(latency_rows(result, _COLUMNS)),
         f"p99 over time  {_spark(conductor)}",
     )
 
 
 def _spark(conductor: Conductor) -> str:
     """Return p99 over time as bars, on a logarithmic scale."""
-    values = conductor.collector.timeline.quantile("latency", 0.99)
+    values = conductor.collector.tally.timeline.quantile("latency", 0.99)
     logs = np.log(values[np.isfinite(values)])[-_SPARK_WIDTH:]
     if not len(logs):
         return ""

@@ -88,9 +88,9 @@ def fill(target: stats.RequestStats, conductor: Conductor, result: Result | None
     if not isinstance(target.total, ExactEntry):
         target.total = ExactEntry(target, "Aggregated", "", use_response_times_cache=True)
     for entry in (latency, target.total):
-        _set(entry, collector.latency, start, end)
+        _set(entry, collector.tally.histograms["latency"], start, end)
         _set_rate(entry, int(collector.received.get("distinct", 0)))
-    _set(lateness, collector.lateness, start, end)
+    _set(lateness, collector.tally.histograms["lateness"], start, end)
     _set_rate(lateness, sum(collector.sent))
     if result is not None:
         _set_failures(target, result, (latency, target.total))

@@ -24,38 +24,6 @@ _VALUES = np.full(256, -1, dtype=np.int64)
 _VALUES[_DIGITS] = np.arange(64)
 
 
-class Cycle:
-    """The arithmetic of a stream that repeats: message numbers from output numbers and back.
-
-    Args:
-        outputs: how many outputs each message of the cycle causes.
-    """
-
-    def __init__(self, outputs: Int64s) -> None:
-        self.length = len(outputs)
-        self.outputs_of = outputs
-        self.outputs = int(outputs.sum())
-        self._expected = np.concatenate([[0], np.cumsum(outputs)])
-        self._cause = np.repeat(np.arange(self.length), outputs)
-
-    def expected(self, messages: int) -> int:
-        """Return how many outputs the first `messages` messages cause."""
-        rounds, rest = divmod(messages, self.length)
-        return rounds * self.outputs + int(self._expected[rest])
-
-    def cause(self, outputs: Int64s) -> Int64s:
-        """Return the messages that cause these outputs."""
-        rounds, rest = np.divmod(outputs, self.outputs)
-        messages: Int64s = rounds * self.length + self._cause[rest]
-        return messages
-
-    def first_output(self, messages: Int64s) -> Int64s:
-        """Return the numbers of the first outputs that these messages cause."""
-        rounds, rest = np.divmod(messages, self.length)
-        outputs: Int64s = rounds * self.outputs + self._expected[rest]
-        return outputs
-
-
 class CycleStream(Stream):
     """A stream that sends the same list of payloads again and again.
 
@@ -64,6 +32,9 @@ class CycleStream(Stream):
         outputs: how many outputs each of them causes.
         source: which of the workload's sources it sends to.
         share: its part of the rate.
+
+    Attributes:
+        outputs: likewise, as an array.
     """
 
     def __init__(
@@ -73,26 +44,35 @@ class CycleStream(Stream):
             raise WorkloadError("a stream needs at least one message to send")
         self.source = source
         self.share = share
-        self.cycle = Cycle(np.array(outputs, dtype=np.int64))
+        self.outputs: Int64s = np.array(outputs, dtype=np.int64)
+        self._expected = np.concatenate([[0], np.cumsum(self.outputs)])
+        self._cause = np.repeat(np.arange(len(payloads)), self.outputs)
         self._data = frames(payloads)
-        sizes = np.array([len(payload) + 4 for payload in payloads], dtype=np.int64)
-        self._ends = np.cumsum(sizes)
+        self._ends = np.cumsum([len(payload) + 4 for payload in payloads], dtype=np.int64)
 
     @override
     def block(self, first: int, count: int) -> Block:  # up to the cycle's end: one slice is copied
-        start = first % self.cycle.length
-        stop = min(start + count, self.cycle.length)
+        start = first % len(self.outputs)
+        stop = min(start + count, len(self.outputs))
         origin = int(self._ends[start - 1]) if start else 0
         data = self._data[origin : int(self._ends[stop - 1])]
         return Block(data, self._ends[start:stop] - origin)
 
     @override
     def expected(self, messages: int) -> int:
-        return self.cycle.expected(messages)
+        return int(self.first_output(np.array([messages]))[0])
 
     @override
     def cause(self, outputs: Int64s) -> Int64s:
-        return self.cycle.cause(outputs)
+        rounds, rest = np.divmod(outputs, len(self._cause))
+        messages: Int64s = rounds * len(self.outputs) + self._cause[rest]
+        return messages
+
+    def first_output(self, messages: Int64s) -> Int64s:
+        """Return the numbers of the first outputs that these messages cause."""
+        rounds, rest = np.divmod(messages, len(self.outputs))
+        outputs: Int64s = rounds * len(self._cause) + self._expected[rest]
+        return outputs
 
 
 class NumberedStream(CycleStream):
@@ -125,7 +105,7 @@ class NumberedStream(CycleStream):
 
     @override
     def block(self, first: int, count: int) -> Block:
-        start = first % self.cycle.length
+        start = first % len(self.outputs)
         rows = self._rows[start : start + count].copy()
         rows[:, self._columns] = to_digits(np.arange(first, first + len(rows)), self._width)
         return Block(rows.tobytes(), np.arange(1, len(rows) + 1) * rows.shape[1])

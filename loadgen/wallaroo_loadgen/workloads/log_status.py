@@ -73,7 +73,7 @@ class LogStatus(Workload):
             due = self._counts[number % _DAYS].get(code)
             if number >= 0 and due is not None and count == due[1]:
                 result.streams[index] = 0
-                result.numbers[index] = self._stream.first_output(number) + due[0]
+                result.numbers[index] = self._stream.first_of_day(number) + due[0]
         return result
 
     @override
@@ -102,10 +102,9 @@ class _DayStream(CycleStream):
         causes[self._length - 1 :: self._length] = outputs
         super().__init__(payloads, causes, 0, 1.0)
 
-    def first_output(self, day: int) -> int:
+    def first_of_day(self, day: int) -> int:
         """Return the number of the first output of that day's boundary."""
-        boundary = np.array([day * self._length + self._length - 1])
-        return int(self.cycle.first_output(boundary)[0])
+        return self.expected(day * self._length + self._length - 1)
 
     @override
     def block(self, first: int, count: int) -> Block:  # up to the day's end at most

@@ -121,10 +121,10 @@ class MarketSpread(Workload):
             here = np.flatnonzero((streams == stream) & (messages >= 0))
             position = messages[here] % _CYCLE
             expected = orders.payloads[position, 12:16].copy().view("V4").reshape(-1)
-            right = (orders.cycle.outputs_of[position] == 1) & (expected == rows["symbol"][here])
+            right = (orders.outputs[position] == 1) & (expected == rows["symbol"][here])
             here = here[right]
             result.streams[which[here]] = stream
-            result.numbers[which[here]] = orders.cycle.first_output(messages[here])
+            result.numbers[which[here]] = orders.first_output(messages[here])
         result.streams[which[streams == _PROBE_STREAM]] = IGNORED
         return result
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import zlib
+import runpy
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -100,14 +98,8 @@ def _from_file(path: Path, options: Options) -> Any:
     if not path.is_file():
         raise WorkloadError(f"no workload file {path}")
     path = path.resolve()
-    spec = importlib.util.spec_from_file_location(f"_wallaroo_load_{zlib.crc32(bytes(path))}", path)
-    if spec is None or spec.loader is None:
-        raise WorkloadError(f"{path} cannot be loaded as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
-        maker = getattr(module, "workload", None)
+        maker = runpy.run_path(str(path)).get("workload")
         if not callable(maker):
             raise WorkloadError(f"{path} has no function workload(options)")
         return maker(options)

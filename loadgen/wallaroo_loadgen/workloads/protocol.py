@@ -168,10 +168,5 @@ class Options:
 
     @property
     def tag(self) -> str:
-        """The run as six lower-case letters, to be put into payloads."""
-        letters = []
-        rest = self.run
-        for _ in range(6):
-            rest, letter = divmod(rest, 36)
-            letters.append("abcdefghijklmnopqrstuvwxyz0123456789"[letter])
-        return "".join(reversed(letters))
+        """The run as eight lower-case letters and digits, to be put into payloads."""
+        return f"{self.run:08x}"

@@ -73,7 +73,7 @@ def test_a_searchs_report_begins_with_latency_against_rate(
 ) -> None:
     found = Search("echo")
     for rate in (100, 400):
-        found.add(measure("--delay", "0.5", rate=rate, duration=1.0))
+        found.results.append(measure("--delay", "0.5", rate=rate, duration=1.0))
     page = tmp_path / "search.html"
     write_html(page, found.results, [found])
     with Browser() as browser:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from wallaroo_loadgen.common import measure
-from wallaroo_loadgen.common.measure import Timeline
+from wallaroo_loadgen.common.measure import Tally, Timeline
 
 
 def test_a_batch_records_what_one_by_one_would() -> None:
@@ -28,15 +28,17 @@ def test_what_cannot_be_counted_is_clipped_to_the_range() -> None:
     assert hist.get_min_value() == 0
 
 
-def test_histograms_survive_their_text_and_add_up() -> None:
-    first, second = measure.histogram(), measure.histogram()
-    measure.record(first, np.array([1, 10, 100]))
-    measure.record(second, np.array([1000, 10_000]))
-    total = measure.decode(measure.encode(first))
-    measure.add(total, measure.encode_new(second))
-    measure.add(total, measure.encode_new(second))  # which is empty now
-    assert total.get_total_count() == 5
-    assert total.get_min_value() == 1
+def test_tallies_survive_their_text_and_add_up() -> None:
+    total, other = Tally(1000, 5), Tally(1000, 5)
+    measure.record(total.histograms["latency"], np.array([1, 10, 100]))
+    measure.record(other.histograms["latency"], np.array([1000, 10_000]))
+    other.timeline.count("sent", np.array([0]))
+    total.merge(other.flush())
+    total.merge(other.flush())  # which is empty now
+    hist = measure.decode(measure.encode(total.histograms["latency"]))
+    assert hist.get_total_count() == 5
+    assert hist.get_min_value() == 1
+    assert total.timeline.series["sent"].tolist() == [1, 0, 0, 0, 0]
 
 
 def test_a_summary_is_what_the_histogram_says() -> None:

@@ -173,7 +173,7 @@ def knee(rates: dict[float, Result]) -> str:
     found = Search("echo")
     for rate, measured in rates.items():
         measured.config = {**measured.config, "rate": rate}
-        found.add(measured)
+        found.results.append(measured)
     return found.sentence()
 
 

@@ -89,7 +89,7 @@ def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
     runs = [dataclasses.replace(measured, label=f"echo at {rate}/s") for rate in (100, 200)]
     found = Search("echo")
     for run in runs:
-        found.add(run)
+        found.results.append(run)
     page = html(runs, [found])
     things: dict[str, set[str]] = {}
     for title, name, colour in lines(page):
@@ -114,7 +114,7 @@ def test_of_many_runs_the_last_are_in_one_plot_or_the_best_of_the_searches() -> 
     together = figures(html(runs))[0]["lines"]
     assert [line["name"] for line in together] == [run.label for run in runs[-8:]]
     for run in runs:
-        found.add(run)
+        found.results.append(run)
     spectrum = next(one for one in figures(html(runs, [found])) if "spectrum" in one["title"])
     assert [line["name"] for line in spectrum["lines"]] == ["at 1900/s"]
 

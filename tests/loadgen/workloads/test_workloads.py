@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from wallaroo_loadgen.dataplane.receiver import splitter
+from wallaroo_loadgen.dataplane.receiver import Splitter
 from wallaroo_loadgen.workloads.plan import build
 from wallaroo_loadgen.workloads.protocol import IGNORED, UNMATCHED, Options, Workload, WorkloadError
 
@@ -56,7 +56,7 @@ def outputs_of(name: str, workload: Workload, inputs: list[tuple[int, bytes]]) -
     pipelines = list(application.sources)
     result = testing.run(application, [(pipelines[source], item) for source, item in inputs])
     assert result.dead_letters == []
-    return splitter(workload.framing).split(b"".join(result.output))
+    return Splitter(workload.framing).split(b"".join(result.output))
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
