@@ -7,7 +7,7 @@ import ast
 import difflib
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,43 +49,40 @@ def endpoint(text: str) -> str:
     return text.rstrip("/")
 
 
-def count(text: str) -> int:
-    """Return a whole number of at least 1."""
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
+def _whole_number(least: int) -> Callable[[str], int]:
+    """Return the type of an option that is a whole number, `least` or more."""
+
+    def number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(
+                f"expected a whole number, {least} or more, not {text!r}"
+            )
+        return int(text)
+
     return number
 
 
-def index(text: str) -> int:
-    """Return a whole number, 0 or more."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, not {text!r}")
-    return int(text)
+def _finite(what: str, good: Callable[[float], bool]) -> Callable[[str], float]:
+    """Return the type of an option that is a finite number; `what` says which, for errors."""
 
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or not good(value):
+            raise argparse.ArgumentTypeError(f"expected {what}, not {text!r}")
+        return value
 
-def seconds(text: str) -> float:
-    """Return a number of seconds, 0 or more."""
-    number = _number(text)
-    if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds, not {text!r}")
     return number
 
 
-def duration(text: str) -> float:
-    """Return a number of seconds, more than 0."""
-    number = _number(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected seconds, more than 0, not {text!r}")
-    return number
+count, index = _whole_number(1), _whole_number(0)
+"""The types of options that are numbers of things, and indices."""
 
-
-def rate(text: str) -> float:
-    """Return a number of messages a second, more than 0."""
-    number = _number(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"expected messages a second, more than 0, not {text!r}")
-    return number
+seconds = _finite("a number of seconds", lambda value: value >= 0)
+duration = _finite("seconds, more than 0", lambda value: value > 0)
+rate = _finite("messages a second, more than 0", lambda value: value > 0)
 
 
 def key_of(text: str) -> Key:
@@ -246,10 +243,3 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     names = {name.lstrip("-"): name for name in candidates if name.startswith("-") == is_option}
     near = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), names, n=1)
     return f"; did you mean {names[near[0]]}?" if near else ""
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from wallaroo.cli.arguments import own_address
 from wallaroo.cli.main import CommandParser
@@ -18,39 +19,18 @@ from wallaroo.cli.main import main as wallaroo
 from wallaroo.config import format_address
 from wallaroo.text import escaped
 
-_WITH_VALUE = (
-    ("--control", "-c"),
-    ("--data", "-d"),
-    ("--my-control",),
-    ("--my-data",),
-    ("--external", "-e"),
-    ("--name", "--worker-name", "-n"),
-    ("--worker-count", "-w"),
-    ("--join", "-j"),
-    ("--phone-home", "-p"),
-    ("--resilience-dir", "-r"),
-    ("--time-between-checkpoints",),
-    ("--event-log-file-size", "-l"),
-    ("--file", "-f"),
-    ("--token", "-k"),
-    ("--stop-pause",),
-    ("--time-boundary",),
-    ("--ponythreads",),
-)
-_WITHOUT_VALUE = (
-    ("--cluster-initializer", "--topology-initializer", "-t"),
-    ("--log-rotation",),
-    ("--run-with-resilience",),
-    ("--resilience-disable-io-journal",),
-    ("--resilience-enable-io-journal",),
-    ("--resilience-no-local-file-io",),
-    ("--ponynoblock",),
-    ("--ponypinasio",),
-    ("--ponynoyield",),
-    ("--ponynoscale",),
-    ("--ponypin",),
-)
-_WITH_OR_WITHOUT_VALUE = (("-s",), ("-u",), ("-x",), ("-y",))  # versions differ
+# Each option with its other names.
+_WITH_VALUE = """
+--control -c, --data -d, --my-control, --my-data, --external -e, --name --worker-name -n,
+--worker-count -w, --join -j, --phone-home -p, --resilience-dir -r, --time-between-checkpoints,
+--event-log-file-size -l, --file -f, --token -k, --stop-pause, --time-boundary, --ponythreads
+"""
+_WITHOUT_VALUE = """
+--cluster-initializer --topology-initializer -t, --log-rotation, --run-with-resilience,
+--resilience-disable-io-journal, --resilience-enable-io-journal, --resilience-no-local-file-io,
+--ponynoblock, --ponypinasio, --ponynoyield, --ponynoscale, --ponypin
+"""
+_WITH_OR_WITHOUT_VALUE = "-s, -u, -x, -y"  # versions differ
 _FAMILIES = ("--pony", "--resilience-", "--spike-", "--stop-world")  # beginnings of options
 
 _ALL_WORK = "one process does the work of all workers here"
@@ -171,16 +151,15 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
         "--metrics", "-m", metavar="HOST:PORT", help="serve a live page of the application there"
     )
     ignored = parser.add_argument_group("accepted, without effect here")
+    kinds: list[tuple[str, dict[str, Any]]] = [
+        (_WITH_VALUE, {"metavar": "…"}),
+        (_WITHOUT_VALUE, {"action": "store_const", "const": True}),
+        (_WITH_OR_WITHOUT_VALUE, {"metavar": "…", "nargs": "?", "const": True}),
+    ]
     actions = [
-        *[ignored.add_argument(*names, metavar="…") for names in _WITH_VALUE],
-        *[
-            ignored.add_argument(*names, action="store_const", const=True)
-            for names in _WITHOUT_VALUE
-        ],
-        *[
-            ignored.add_argument(*names, metavar="…", nargs="?", const=True)
-            for names in _WITH_OR_WITHOUT_VALUE
-        ],
+        ignored.add_argument(*names.split(), **settings)
+        for options, settings in kinds
+        for names in options.split(",")
     ]
     return parser, {action.dest: action.option_strings[0] for action in actions}
 

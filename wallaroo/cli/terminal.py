@@ -1,7 +1,6 @@
-"""Tables and progress on a terminal, by `rich` if it is installed.
+"""Tables of plain lines, and progress on a terminal by `rich` if it is installed.
 
-In a pipe or a file, and without `rich`, tables are plain lines, and progress is shown as JSON lines
-where these are asked for.
+In a pipe or a file, and without `rich`, progress is shown as JSON lines where these are asked for.
 """
 
 from __future__ import annotations
@@ -25,21 +24,6 @@ if TYPE_CHECKING:
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print `rows` under `headings` to stdout, in columns."""
     cells = [[escaped(cell) for cell in row] for row in [headings, *rows]]
-    if sys.stdout.isatty():
-        try:
-            from rich import box
-            from rich.console import Console
-            from rich.table import Table
-            from rich.text import Text
-        except ImportError:
-            pass
-        else:
-            table = Table(*cells[0], box=box.SIMPLE_HEAD, pad_edge=False)
-            for row in cells[1:]:
-                # Text, so that square brackets are not read as markup.
-                table.add_row(*[Text(cell) for cell in row])
-            Console().print(table)
-            return
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
     for row in cells:
         line = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))

@@ -117,12 +117,19 @@ def partition_label(application: Application, partition: StatePartition) -> Labe
 
 def sharing(application: Application, partition: StatePartition) -> list[str]:
     """Return the names of the pipelines that use `partition`, in their order."""
-    names = [
-        step.pipeline
-        for step in application.steps
-        if isinstance(step.operation, Stateful) and step.operation.partition == partition.name
-    ]
+    names = [application.nodes[index].pipeline for index in users(application, partition)]
     return list(dict.fromkeys(names))
+
+
+def users(application: Application, partition: StatePartition) -> list[int]:
+    """Return the indices of the steps that use `partition`."""
+    return [
+        index
+        for index, node in enumerate(application.nodes)
+        if isinstance(node, Step)
+        and isinstance(node.operation, Stateful)
+        and node.operation.partition == partition.name
+    ]
 
 
 def ends_open(application: Application) -> list[int]:

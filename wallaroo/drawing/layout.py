@@ -11,8 +11,8 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from wallaroo.drawing.labels import Label, ends_open, node_label, partition_label
-from wallaroo.operations import Branch, Stateful
+from wallaroo.drawing.labels import Label, ends_open, node_label, partition_label, users
+from wallaroo.operations import Branch
 from wallaroo.topology import Application, Source, Step
 
 MARGIN = 24
@@ -110,8 +110,7 @@ class _Plan:
         nodes = application.nodes
         self.lane_of = {name: index for index, name in enumerate(application.sources)}
         self.users: list[list[int]] = [
-            [i for i, node in enumerate(nodes) if _partition(node) == partition.name]
-            for partition in application.partitions
+            users(application, partition) for partition in application.partitions
         ]
         self.labels = [node_label(application, node) for node in nodes]
         self.partition_labels = [partition_label(application, p) for p in application.partitions]
@@ -303,12 +302,6 @@ class _Plan:
                 ties.append([*way, (side, level)])
                 level = min(level + 9, box.bottom - 14)
         return ties
-
-
-def _partition(node: object) -> str | None:
-    if isinstance(node, Step) and isinstance(node.operation, Stateful):
-        return node.operation.partition
-    return None
 
 
 def _apart(one: tuple[int, int], other: tuple[int, int]) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from wallaroo.drawing.labels import Label, ends_open, node_label, partition_label
+from wallaroo.drawing.labels import Label, ends_open, node_label, partition_label, users
 from wallaroo.operations import Collect, KeyBy, Stateful, Windowed
 from wallaroo.text import escaped
-from wallaroo.topology import Application, Node, Sink, Source, Step
+from wallaroo.topology import Application, Node, Sink, Source
 
 # Characters that need escaping. A point before a space would make "1. name" a numbered list.
 _UNSAFE = re.compile(r"[^\w ,:./()\u0080-\U0010ffff-]|\.(?= )", re.ASCII)
@@ -32,13 +32,7 @@ def mermaid(application: Application) -> str:
             lines.append(f"  node{origin} --> node{index}")
     for index, partition in enumerate(application.partitions):
         lines.append(f'  state{index}[("{_text(partition_label(application, partition))}")]')
-        for number, node in enumerate(application.nodes):
-            if (
-                isinstance(node, Step)
-                and isinstance(node.operation, Stateful)
-                and node.operation.partition == partition.name
-            ):
-                lines.append(f"  node{number} -.- state{index}")
+        lines += [f"  node{user} -.- state{index}" for user in users(application, partition)]
     return "\n".join(lines)
 
 

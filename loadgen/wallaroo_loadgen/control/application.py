@@ -8,8 +8,6 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections import deque
-from types import TracebackType
 from typing import Self
 
 from wallaroo.config import format_address
@@ -17,7 +15,6 @@ from wallaroo.text import process_end
 
 _STOP_SECONDS = 20.0
 _GRACE_SECONDS = 2.0
-_LAST_LINES = 8
 
 
 class Application:
@@ -30,8 +27,8 @@ class Application:
     def __init__(self, command: str) -> None:
         self._command = command
         self._process: subprocess.Popen[str] | None = None
-        self._lines: deque[str] = deque(maxlen=_LAST_LINES)
-        self._thread: threading.Thread | None = None
+        self._last_line = "no output"
+        self._reading = threading.Thread(target=self._read, daemon=True)
         self.problem: str | None = None
 
     def start(self, listening: tuple[str, int]) -> None:
@@ -52,24 +49,21 @@ class Application:
             errors="replace",
             start_new_session=True,
         )
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+        self._reading.start()
 
     def _read(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._lines.append(line.rstrip())
+            self._last_line = line.rstrip() or self._last_line
 
     @property
     def ended(self) -> str | None:
         """Its last words, if it has ended by itself."""
         if self._process is None or self._process.poll() is None:
             return None
-        if self._thread is not None:
-            self._thread.join(1)
-        last = next((line for line in reversed(self._lines) if line.strip()), "no output")
-        return f"the application ended {process_end(self._process.returncode)}: {last}"
+        self._reading.join(1)
+        return f"the application ended {process_end(self._process.returncode)}: {self._last_line}"
 
     @property
     def failed(self) -> str | None:
@@ -80,12 +74,7 @@ class Application:
         """Return it, not yet started."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop it in order (stop-1), and kill it if that takes too long."""
         process = self._process
         if process is None:
@@ -97,17 +86,10 @@ class Application:
                 process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 self.problem = f"the application did not stop within {_STOP_SECONDS:g} s"
-        # What it has started and left running (a shell does that) is ended too.
+        # What it has started and left running (a shell does that) still holds its output: end it.
         for number in (signal.SIGTERM, signal.SIGKILL):
-            if self._read_to_end(_GRACE_SECONDS):
-                break
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
+            self._reading.join(_GRACE_SECONDS)
+            if self._reading.is_alive():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
         process.wait()
-
-    def _read_to_end(self, seconds: float) -> bool:
-        """Whether every writer has closed the output, after waiting at most `seconds`."""
-        if self._thread is not None:
-            self._thread.join(seconds)
-            return not self._thread.is_alive()
-        return True

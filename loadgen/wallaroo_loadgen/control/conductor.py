@@ -218,7 +218,7 @@ class Conductor:
             host, port = report["address"]
             self.listening = (host, port)
         elif kind == "failed":
-            raise RunError(_plain(report["message"]))
+            raise RunError(report["message"])
         elif kind == "gone":
             raise RunError(f"the {node} process ended by itself (exit {report['code']})")
 
@@ -228,9 +228,3 @@ def _processor_times() -> tuple[float, float]:
     times = psutil.cpu_times()
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
     return getattr(times, "steal", 0.0), total  # guests' time is part of user time
-
-
-def _plain(message: str) -> str:
-    """Return a child's error; without its class if the message is written for the user."""
-    name, _, text = message.partition(": ")
-    return text if name in {"ConnectionError", "TimeoutError"} else message

@@ -35,7 +35,7 @@ class OwnFigures:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._before = self._ask()  # none if the run starts the application
+        self._before = self._ask() or {}  # none if the run starts the application
         self._said: list[str] = []
         self._backlog = self._waiting = 0
         self._over = threading.Event()
@@ -56,15 +56,14 @@ class OwnFigures:
             after = self._counted()
         except NoFiguresError as error:
             return {"problem": str(error)}
-        before = self._before or {}
         return {
-            "latency": _latencies(after, before),
+            "latency": _latencies(after, self._before),
             "verdict": said_most(self._said),
             "backlog": self._backlog,
             "waiting": self._waiting,
             "estimate": after["sampling"]["estimate"],
-            "steps": _steps(after, before),
-            "dead_letters": after["dead_letters"] - before.get("dead_letters", 0),
+            "steps": _steps(after, self._before),
+            "dead_letters": after["dead_letters"] - self._before.get("dead_letters", 0),
         }
 
     def _counted(self) -> dict[str, Any]:

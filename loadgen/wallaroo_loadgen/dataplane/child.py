@@ -78,7 +78,8 @@ def serve(body: Callable[[Child, Plan], None]) -> None:
         threading.Thread(target=child.listen_to_parent, daemon=True).start()
         body(child, plan)
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells the user
-        child.report("failed", message=f"{type(error).__name__}: {error}")
+        for_user = isinstance(error, (ConnectionError, TimeoutError))
+        child.report("failed", message=f"{'' if for_user else type(error).__name__ + ': '}{error}")
         sys.exit(1)
 
 

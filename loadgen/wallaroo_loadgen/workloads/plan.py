@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -112,11 +113,9 @@ def _from_file(path: Path, options: Options) -> Any:
 def _place(path: Path, error: Exception) -> str:
     """Return FILE:LINE of the deepest frame of `error` that is in the user's file."""
     line = error.lineno if isinstance(error, SyntaxError) else None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == str(path):
+            line = frame.lineno
     return f"{path}:{line}" if line else str(path)
 
 
