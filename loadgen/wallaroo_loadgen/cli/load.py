@@ -116,14 +116,14 @@ def _run(namespace: argparse.Namespace) -> int:
             if not err.is_terminal:
                 print(f"listening on {format_address(*at)}", file=sys.stderr)
 
-        def progress(so_far: Search) -> None:
+        def ended(so_far: Search) -> None:
             print_step(err, so_far)
             if live is not None:
                 live.show(so_far.results[-1], so_far)
 
         session = Session(application, slos, watch, listening, own_figures)
         if namespace.search:
-            search = run_search(config, session.run, namespace.resolution, progress)
+            search = run_search(config, session.run, namespace.resolution, ended)
             results = search.results
         while not namespace.search and len(results) < namespace.repeat and not session.interrupted:
             results.append(session.run(config))

@@ -24,9 +24,8 @@ Floats = NDArray[np.float64]
 
 NS = 1_000_000_000
 
-_POISSON_GAPS = (
-    1 << 16
-)  # gaps are drawn once and repeated, so that any message's time is arithmetic
+_POISSON_GAPS = 1 << 16
+"""Gaps are drawn once and repeated, so that any message's time is arithmetic."""
 
 HELP = """\
 constant                evenly spaced (the default)
@@ -59,12 +58,14 @@ class Schedule:
         poisson: whether arrivals are random (exponential gaps) or evenly spaced.
         warmup: seconds at the start that are not measured.
         duration: seconds that are.
+        offered: messages a second in the measured part, on average.
     """
 
     segments: tuple[Segment, ...]
     poisson: bool
     warmup: float
     duration: float
+    offered: float
 
     @classmethod
     def parse(
@@ -93,7 +94,8 @@ class Schedule:
             Segment(cooldown, measured[-1].end, measured[-1].end),
         )
         kept = tuple(segment for segment in segments if segment.seconds > 0)
-        return cls(kept, poisson, warmup, duration)
+        offered = sum((part.start + part.end) / 2 * part.seconds for part in measured) / duration
+        return cls(kept, poisson, warmup, duration, offered)
 
     @property
     def seconds(self) -> float:
@@ -134,22 +136,6 @@ class StreamSchedule:
         self.total = self._count(float(self._due[-1]))
         self.measured_from = round(schedule.warmup * NS)
         self.measured_to = round((schedule.warmup + schedule.duration) * NS)
-
-    @property
-    def measured(self) -> int:
-        """Return how many messages are due in the measured part."""
-        return self._due_by(self.measured_to) - self._due_by(self.measured_from)
-
-    def _due_by(self, time: int) -> int:
-        """Return how many messages are due before a time, found by halving."""
-        low, high = 0, self.total
-        while low < high:
-            middle = (low + high) // 2
-            if int(self.intended(np.array([middle]))[0]) < time:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     def intended(self, messages: Int64s) -> Int64s:
         """Return the times at which these messages (numbers from 0) are due."""

@@ -201,8 +201,7 @@ def _rates(collector: Collector) -> dict[str, float]:
     first = round(plan.config.warmup * NS) // timeline.bin_ns
     last = round((plan.config.warmup + plan.config.duration) * NS) // timeline.bin_ns
     seconds = (last - first) * timeline.bin_ns / NS
-    scheduled = sum(schedule.measured for schedule in plan.streams)
-    rates = {"offered": scheduled / plan.config.duration}
+    rates = {"offered": plan.schedule.offered}
     for name in Timeline.SERIES:
         rates[name] = float(timeline.series[name][first:last].sum() / seconds) if seconds else 0.0
     return rates
