@@ -205,23 +205,27 @@ def _recording(directory: Path, identity: Identity, options: argparse.Namespace)
 
 
 def _overview(directory: Path, identity: Identity, stored: StoredCheckpoint, log: LogPart) -> None:
-    found = stored.overview()
-    behind = max(0, log.ends.following - found.position)
+    overview = stored.overview()
+    behind = max(0, log.ends.following - overview.position)
     lines = [
         ("engine", identity.engine + _in_use(directory)),
         ("application", identity.application),
         ("partitions", str(identity.partitions)),
-        ("position", f"record {found.position:,}; the input log holds {behind:,} behind it"),
-        ("stored", _age(found.at)),
+        ("position", f"record {overview.position:,}; the input log holds {behind:,} behind it"),
+        ("stored", _age(overview.at)),
     ]
-    sizes = {**found.sizes, "input log": log.size}
+    sizes = {**overview.sizes, "input log": log.size}
     lines.append(("sizes", ", ".join([f"{name} {_bytes(size)}" for name, size in sizes.items()])))
-    if found.entities is None:
+    if overview.entities is None:
         lines.append(("entities", "not counted: they are in the engine's own files"))
     else:
-        lines += [(f"entities of {name}", f"{one:,}") for name, one in found.entities.items()]
-    lines += [(f"windows of {name}", f"{one:,} open") for name, one in found.windows.items()]
-    lines += [(f"outputs of {name}", f"{one:,}") for name, one in found.outputs.items()]
+        lines += [
+            (f"entities of {name}", f"{number:,}") for name, number in overview.entities.items()
+        ]
+    lines += [
+        (f"windows of {name}", f"{number:,} open") for name, number in overview.windows.items()
+    ]
+    lines += [(f"outputs of {name}", f"{number:,}") for name, number in overview.outputs.items()]
     if log.torn:
         lines.append(("input log", f"its end is cut off, as by a crash: {log.torn}"))
     width = max([len(name) for name, _ in lines])
@@ -247,11 +251,11 @@ def _entities(
     both: Iterator[Entity | StoredWindow] = itertools.chain(
         stored_entities(state, identity.partitions), stored_windows(state)
     )
-    for one in both:
-        place = one.partition if isinstance(one, Entity) else one.step
+    for item in both:
+        place = item.partition if isinstance(item, Entity) else item.step
         there.add(place)
-        if name in (None, place) and wanted in (None, encode_key(one.key)):
-            print(json.dumps(one.to_json()))
+        if name in (None, place) and wanted in (None, encode_key(item.key)):
+            print(json.dumps(item.to_json()))
             shown = True
     if shown:
         return 0

@@ -57,9 +57,9 @@ class LetterFiles:
         with ExitStack() as up:
             # The last one first: if it is rotated meanwhile, it is met again by its new name.
             paths = files_of(path)
-            for one in (paths[-1], *files_of(path)[:-1]):
+            for each in (paths[-1], *files_of(path)[:-1]):
                 try:
-                    file = up.enter_context(one.open("rb"))
+                    file = up.enter_context(each.open("rb"))
                 except FileNotFoundError:
                     if len(paths) == 1:
                         raise

@@ -144,7 +144,7 @@ class _Plan:
             ):
                 row = depths[lane]  # below everything that earlier branches lead to
             # The node that it leads to may stand further right: the cells up to there are its own.
-            furthest = [self.columns[one] for one in self.application.consumers[index]]
+            furthest = [self.columns[consumer] for consumer in self.application.consumers[index]]
             last = max(furthest, default=self.columns[index] + (2 if index in self.ends else 1))
             wanted = range(self.columns[index], max(last, self.columns[index] + 1))
             while any((lane, row, column) in taken for column in wanted):
@@ -304,5 +304,5 @@ class _Plan:
         return ties
 
 
-def _apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[1] < other[0] or other[1] < one[0]
+def _apart(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return first[1] < second[0] or second[1] < first[0]

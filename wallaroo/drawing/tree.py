@@ -50,7 +50,7 @@ def _rows(application: Application, index: int) -> Iterator[_Row]:
         label = node_label(application, node)
         text = f"{label.name} ({label.detail})" if label.detail else label.name
         yield _Row(label.kind, text + _state(node))
-        following = [application.nodes[one] for one in consumers]
+        following = [application.nodes[consumer] for consumer in consumers]
         if not consumers:
             yield _Row("done", "no sink")
             return

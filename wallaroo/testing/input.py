@@ -67,12 +67,12 @@ class Topics:
                 below that of another before it.
         """
         made: list[Record] = []
-        for number, one in enumerate(records):
-            positions = self._positions.get(one.source)
-            if positions is None or one.record.partition not in positions:
-                later = records[number:] if positions is None else [one]
-                made.append(self.assign(one.source, later, one.at))
-            made += self._placed(one)
+        for number, consumed in enumerate(records):
+            positions = self._positions.get(consumed.source)
+            if positions is None or consumed.record.partition not in positions:
+                later = records[number:] if positions is None else [consumed]
+                made.append(self.assign(consumed.source, later, consumed.at))
+            made += self._placed(consumed)
         return made
 
     def read_to_the_end(self, assigned: Assigned, records: Sequence[Consumed]) -> list[Record]:
@@ -89,8 +89,8 @@ class Topics:
         """
         source, at = assigned.source, assigned.at
         waiting = {partition: deque[Consumed]() for partition, _, _ in assigned.partitions}
-        for one in records:
-            waiting[one.record.partition].append(replace(one, at=at))
+        for consumed in records:
+            waiting[consumed.record.partition].append(replace(consumed, at=at))
         made: list[Record] = []
         ends = {partition: end or 0 for partition, _, end in assigned.partitions}
         for partition, first, end in assigned.partitions:
@@ -120,8 +120,8 @@ class Topics:
         """
         listed = self._sources[source].partitions
         firsts, ends = dict.fromkeys(listed or (), 0), dict.fromkeys(listed or (), 0)
-        for one in records:
-            partition, offset = one.record.partition, one.record.offset
+        for consumed in records:
+            partition, offset = consumed.record.partition, consumed.record.offset
             if listed is not None and partition not in listed:
                 raise WallarooParameterError(
                     f"source {source!r} reads the partitions {', '.join(map(str, listed))}, and a "
@@ -132,27 +132,29 @@ class Topics:
             if ends.get(partition, 0) == 0:
                 firsts[partition] = offset
             ends[partition] = offset + 1
-        partitions = [(one, firsts[one], ends[one] if bounded else None) for one in sorted(firsts)]
+        partitions = [
+            (number, firsts[number], ends[number] if bounded else None) for number in sorted(firsts)
+        ]
         return self.assigned(Assigned(source, tuple(partitions), at))
 
-    def _offset(self, one: Consumed) -> int:
-        offset = one.record.offset
-        return self._positions[one.source][one.record.partition] if offset < 0 else offset
+    def _offset(self, consumed: Consumed) -> int:
+        offset = consumed.record.offset
+        return self._positions[consumed.source][consumed.record.partition] if offset < 0 else offset
 
-    def _placed(self, one: Consumed) -> Iterator[Record]:
+    def _placed(self, consumed: Consumed) -> Iterator[Record]:
         """Yield a record with topic and offset, behind what is unused before it."""
-        partition, offset = one.record.partition, self._offset(one)
-        positions = self._positions[one.source]
+        partition, offset = consumed.record.partition, self._offset(consumed)
+        positions = self._positions[consumed.source]
         if offset < positions[partition]:
             raise WallarooParameterError(
-                f"source {one.source!r}: a record of partition {partition} has the offset "
+                f"source {consumed.source!r}: a record of partition {partition} has the offset "
                 f"{offset}, and one before it has {positions[partition] - 1}"
             )
         if offset > positions[partition]:
-            yield Unused(one.source, offset - positions[partition], one.at)
+            yield Unused(consumed.source, offset - positions[partition], consumed.at)
         positions[partition] = offset + 1
-        topic = one.record.topic or self._sources[one.source].topic
-        yield replace(one, record=replace(one.record, topic=topic, offset=offset))
+        topic = consumed.record.topic or self._sources[consumed.source].topic
+        yield replace(consumed, record=replace(consumed.record, topic=topic, offset=offset))
 
 
 def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> list[Record]:
@@ -179,13 +181,15 @@ def input_log_of(application: Application, payloads: Payloads, *, end: bool) -> 
         given.sort(key=lambda record: record.at)  # stable: those of one time stay as they are
     else:
         given = [
-            one if isinstance(one, Record) else record_of(application, *_pair(one))
-            for one in payloads
+            item if isinstance(item, Record) else record_of(application, *_pair(item))
+            for item in payloads
         ]
     bounded = isinstance(payloads, Mapping)
     records = list(_with_topics(application, with_times_that_never_decrease(given), bounded))
     latest = records[-1].at if records else 0
-    ended = {one.source for one in records if isinstance(one, End) and one.partition is None}
+    ended = {
+        record.source for record in records if isinstance(record, End) and record.partition is None
+    }
     filled = {record.source for record in records if isinstance(record, Value)} | ended
     for name, source in application.sources.items():
         if isinstance(source.config, GenSourceConfig) and name not in filled:
@@ -217,7 +221,11 @@ def _with_topics(
         config = source.config
         if name in explicit or not isinstance(config, KafkaSourceConfig):
             continue
-        read = [one for one in records if isinstance(one, Consumed) and one.source == name]
+        read = [
+            consumed
+            for consumed in records
+            if isinstance(consumed, Consumed) and consumed.source == name
+        ]
         to_the_end = bounded and config.until is not None
         if read or to_the_end or config.partitions is not None:
             yield (assigned := topics.assign(name, read, start, bounded=to_the_end))

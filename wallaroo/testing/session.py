@@ -108,7 +108,7 @@ class Session:
             WallarooParameterError: there is no such source, it has ended, or a payload is not
                 bytes.
         """
-        given = [record_of(self._application, source, (self._now, one)) for one in payloads]
+        given = [record_of(self._application, source, (self._now, payload)) for payload in payloads]
         if source in self._ended:
             raise WallarooParameterError(f"source {source!r} has ended; it gives nothing more")
         consumed = [record for record in given if isinstance(record, Consumed)]

@@ -90,15 +90,15 @@ def failure_of(error: BaseException, engine: str) -> Failure:
     chain = [error]
     while len(causes) < _MOST_CAUSES:
         cause, meant = _cause(chain[-1])
-        if cause is None or any(cause is one for one in chain):
+        if cause is None or any(cause is above for above in chain):
             break
         frames = user_frames(_traceback(cause), engine)
         if not frames and not meant:
             break  # the engine was handling it
         chain.append(cause)
         causes.append(Cause(type(cause).__name__, describe_error(cause), frames))
-    for one in chain:
-        BaseException.with_traceback(one, None)
+    for each in chain:
+        BaseException.with_traceback(each, None)
     return Failure(where, tuple(causes))
 
 
@@ -109,7 +109,7 @@ def user_frames(traceback: TracebackType | None, engine: str = _OURS) -> tuple[U
     returned: an application may itself be installed as one. Of many frames, as a `RecursionError`
     has them, the first ten and the last ten are kept.
     """
-    own = (one for one in _lines(traceback, engine) if not _is_library(one[0]))
+    own = (line for line in _lines(traceback, engine) if not _is_library(line[0]))
     return _bounded(own) or _bounded(_lines(traceback, engine))
 
 
@@ -172,8 +172,8 @@ def _bounded(lines: Iterator[tuple[CodeType, int | None]]) -> tuple[UserFrame, .
 
 
 def _traceback(error: BaseException) -> TracebackType | None:
-    found: TracebackType | None = _attributes["__traceback__"].__get__(error)
-    return found
+    traceback: TracebackType | None = _attributes["__traceback__"].__get__(error)
+    return traceback
 
 
 def _cause(error: BaseException) -> tuple[BaseException | None, bool]:

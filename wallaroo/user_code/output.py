@@ -106,18 +106,18 @@ class Steps:
 
         A partition function or a builder that several steps use is called by its own name.
         """
-        found = ""
+        name = ""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             if frame.f_code in self._known:
-                found = self._name(frame) or found
+                name = self._name(frame) or name
             frame = frame.f_back
-        return found
+        return name
 
     def _name(self, frame: FrameType) -> str:
         code = frame.f_code
         this = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-        meant = [known for known in self._known[code] if known[0] is None or known[0] is this]
+        meant = [entry for entry in self._known[code] if entry[0] is None or entry[0] is this]
         steps, names = {step for _, step, _ in meant}, {name for _, _, name in meant}
         return steps.pop() if len(steps) == 1 else names.pop() if len(names) == 1 else ""
 
@@ -205,8 +205,8 @@ def _code(call: Callable[..., Any]) -> tuple[Any, set[CodeType]]:
     function: Any = call.__init__ if inspect.isclass(call) else call
     owner = getattr(function, "__self__", None)
     function = getattr(function, "__func__", function)
-    found = {getattr(each, "__code__", None) for each in (function, inspect.unwrap(function))}
-    return owner, {code for code in found if isinstance(code, CodeType)}
+    codes = {getattr(each, "__code__", None) for each in (function, inspect.unwrap(function))}
+    return owner, {code for code in codes if isinstance(code, CodeType)}
 
 
 def _printing_function() -> str:

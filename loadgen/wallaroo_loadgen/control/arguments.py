@@ -18,7 +18,7 @@ from wallaroo_loadgen.workloads.protocol import WorkloadError
 
 _RUN_TICKS = 100  # run numbers a second: two commands started one after the other differ
 _FILES = {"file", "symbols"}  # workloads' options read by other processes too, wherever they are
-_OPTIONS = [one for one in fields(RunConfig) if one.metadata]
+_OPTIONS = [option for option in fields(RunConfig) if option.metadata]
 
 
 class ArgumentsError(ValueError):

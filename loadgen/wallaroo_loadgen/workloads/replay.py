@@ -97,10 +97,10 @@ def _outputs(file: str, sink: str | None, messages: int) -> list[int]:
                 if "begin" in form:
                     records = form["begin"]["records"]
                 elif "output" in form:
-                    one = form["output"]
-                    of_sink = counts.setdefault(one["sink"], [0] * messages)
-                    if one["record"] < messages:
-                        of_sink[one["record"]] += 1
+                    output = form["output"]
+                    of_sink = counts.setdefault(output["sink"], [0] * messages)
+                    if output["record"] < messages:
+                        of_sink[output["record"]] += 1
     except OSError as error:
         raise WorkloadError(f"option outputs: {file}: {error.strerror}") from None
     except (ValueError, LookupError, TypeError):
