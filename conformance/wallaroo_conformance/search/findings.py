@@ -163,9 +163,9 @@ class Findings:
         """Return the laws that a failing case may have broken, the most particular first."""
         return laws_of(failing.meaning.facts, failing.kinds, self.kept + self.differed)
 
-    def unmet(self, law: Law) -> bool:
-        """Whether no case has exercised `law` yet, and some may: not all are beyond the engine."""
-        return not self.kept[law.id] and self.beyond[law.id] < _ENOUGH_BEYOND
+    def unmet(self, law: str) -> bool:
+        """Whether no case has shown a law or relation yet, and some may: not all are beyond it."""
+        return not self.kept[law] and self.beyond[law] < _ENOUGH_BEYOND
 
     def law_results(self, rules: str, unsupported: Mapping[str, str]) -> list[LawResult]:
         """Return the result of each law.

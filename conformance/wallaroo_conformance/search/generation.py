@@ -83,13 +83,13 @@ class Generation:
         drawn = self._drawn(size if left is None else min(size, left), share, number)
         return dict.fromkeys(drawn, True)
 
-    def more(self, count: int = _FIRST_CHUNK) -> list[ConformanceCase]:
+    def more(self) -> list[ConformanceCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
         None is tame: the laws that random cases miss are mostly laws that tame cases cannot
         exercise.
         """
-        size = min(self._most, count)
+        size = min(self._most, _FIRST_CHUNK)
         seed = self._seed_of(next(self._added))
         return [*generate(size, seed, "any"), *generate(size, seed, "any", timed=True)]
 

@@ -32,9 +32,7 @@ fail, and looking for laws that no case has exercised. If there is neither, the 
 _OWN_CASES = 3 / 4
 """The share of a job's cases that are generated; the others are variants of some of them."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
-_MOST_COMPARED = 16  # steps of the top-up for relations
 _FEW = 16  # cases
-_LOOKED_AT = 64  # cases, in such a step: they cost time even if none of them is of use
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
 
 
@@ -176,11 +174,11 @@ class Search:
             self.findings.spared = self.findings.timed_beyond
 
     def top_up(self) -> None:
-        """Look for cases that exercise laws which no case has exercised yet."""
+        """Look for cases that exercise laws which no case has exercised yet, and for relations."""
         looked, most = 0, self.check.budget.top_up
         while not self.findings.failing and looked < most and not self._ended:
-            missing = self._missing()
-            if not missing:
+            laws, relations = self._missing(), self._uncompared()
+            if not laws and not relations:
                 break
             self._tell("topping up")
             cases = self._generation.more()
@@ -188,16 +186,12 @@ class Search:
             useful = [
                 meaning.case
                 for meaning in self.oracle.ask(cases)
-                if any(law.needs <= meaning.facts for law in missing)
+                if any(law.needs <= meaning.facts for law in laws)
             ]
-            self._try_chosen(useful[:_MOST_USEFUL])
-        for _ in range(_MOST_COMPARED):
-            relations = self._uncompared()
-            if not relations or self._ended:
-                break
-            self._tell("comparing")
-            cases = self._judge.offering(self._generation.more(_LOOKED_AT), relations)
-            self._try_chosen(cases[:_MOST_USEFUL], vary=1)
+            vary = int(not useful)
+            if vary and relations:
+                useful = self._judge.offering(cases, relations)
+            self._try_chosen(useful[:_MOST_USEFUL], vary=vary)
 
     def _missing(self) -> list[Law]:
         """Return the laws that no case has exercised yet, and that some case may exercise."""
@@ -206,25 +200,25 @@ class Search:
             for law in LAWS
             if fits(law.rule, self.check.rules)
             and law.rule not in self._judge.claims.unclaimed()
-            and self.findings.unmet(law)
+            and self.findings.unmet(law.id)
             and not (self.findings.spared and law.id in OF_TIMED_CASES)
         ]
 
-    def _try_chosen(self, chosen: Sequence[ConformanceCase], *, vary: int = 0) -> None:
+    def _try_chosen(self, chosen: Sequence[ConformanceCase], *, vary: int) -> None:
         rng = random.Random(self.check.seed)  # noqa: S311 - no secret
         answered = self._judge.try_cases(chosen, vary=vary, rng=rng)
         self._cover(answered, dict.fromkeys(chosen, False))
 
     def _uncompared(self) -> set[str]:
-        """Return the ids of the relations that have not been seen to hold yet."""
-        if self.findings.failing or self.findings.failures_of(self.check.rules):
+        """Return the ids of the relations that have not been seen to hold yet, and that may be."""
+        if self.findings.failures_of(self.check.rules):
             return set()
         return {
             relation.id
             for relation in RELATIONS
             if relation.id not in self.findings.unasked
             and fits(relation.rule, self.check.rules)
-            and not self.findings.kept[relation.id]
+            and self.findings.unmet(relation.id)
         }
 
     def explain(self, most: int = MOST_FAILURES) -> None:

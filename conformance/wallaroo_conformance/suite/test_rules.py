@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES
+from wallaroo_conformance.report.showing import failure_text
+
+pytestmark = pytest.mark.xdist_group("wallaroo conformance")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -15,21 +17,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("rule", RULES, ids=map(str, RULES.values()))
 
 
-def test_rule(rule: str, wallaroo_findings: dict[str, Any]) -> None:
+def test_rule(rule: str, wallaroo_report: Report) -> None:
     """The engine keeps the rule, as far as cases have exercised it."""
-    failures = wallaroo_findings["failures"].get(rule)
+    failures = [failure for failure in wallaroo_report.failures if failure.rule == rule]
     if failures:
-        pytest.fail("\n\n".join(failures), pytrace=False)
-    laws = [law for law in wallaroo_findings["laws"] if law["rule"] == rule]
-    unmet = [law["name"] for law in laws if law["status"] == "not exercised"]
+        texts = [failure_text(failure, wallaroo_report.engine) for failure in failures]
+        pytest.fail("\n\n".join(texts).encode("utf-8", "replace").decode(), pytrace=False)
+    laws = [law for law in wallaroo_report.laws if law.rule == rule]
+    unmet = [law.name for law in laws if law.status == "not exercised"]
     if unmet or not laws:
-        notes = sorted({law["note"] for law in laws if law["note"]})
+        notes = sorted({law.note for law in laws if law.note})
         why = notes[0] if notes else "generate more cases (--wallaroo-cases)"
         pytest.skip(f"no case exercised {rule}: {', '.join(unmet) or 'no law'}; {why}")
-    if all(law["status"] == "unsupported" for law in laws):
-        pytest.skip(f"{rule} is beyond what the engine claims: {laws[0]['note']}")
+    if all(law.status == "unsupported" for law in laws):
+        pytest.skip(f"{rule} is beyond what the engine claims: {laws[0].note}")
 
 
-def test_the_check_is_complete(wallaroo_findings: dict[str, Any]) -> None:
+def test_the_check_is_complete(wallaroo_report: Report) -> None:
     """Nothing kept the check from being complete."""
-    assert wallaroo_findings["problems"] == []
+    assert wallaroo_report.problems == ()
