@@ -7,6 +7,9 @@ functions.
 A run's time goes from the first output that readers of committed records can see to the last.
 Goals: at least once at least 0.9 times the loop's throughput, exactly once 0.8.
 
+``spark``: this engine on Spark, exactly once, against the same job by hand on Spark
+(`kafka_by_hand_on_spark.py`), which may repeat outputs. Goal: at least twice its throughput.
+
 ``driver``: what Spark's driver does for each message of a topic, whose records tasks fetch. Goal:
 below 0.05 us of its Python, and no payload.
 """
@@ -22,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
@@ -36,6 +39,7 @@ from kafka_reading import EVERY
 
 FIGURES = Figures(__file__)
 APPLICATION = Path(__file__).parent / "kafka_counting.py"
+ON_SPARK = Path(__file__).parent / "kafka_by_hand_on_spark.py"
 READING = Path(__file__).parent / "kafka_reading.py"
 INTERVAL = 0.1  # seconds that a transaction stays open
 IDLE = 10.0  # seconds for which the driver is looked at while nothing comes
@@ -124,8 +128,13 @@ class Work:
             if contender == "by hand":
                 command = [sys.executable, __file__, "--by-hand", self._kafka.address]
                 command += [self._source, sink, str(self._messages), str(exactly)]
+            elif contender == "spark by hand":
+                command = [sys.executable, str(ON_SPARK), self._kafka.address, self._source, sink]
+                command.append(kept.name)
             else:
+                engine = "spark" if contender == "spark" else "reference"
                 command = [sys.executable, "-m", "wallaroo", "run", str(APPLICATION)]
+                command += ["--engine", engine]
                 command += ["--kafka_source_topic", self._source, "--kafka_sink_topic", sink]
                 command += ["--kafka_source_brokers", self._kafka.address]
                 command += ["--kafka_sink_brokers", self._kafka.address]
@@ -158,37 +167,48 @@ class Work:
             time.sleep(_LOOK)
 
 
-def throughput(options: argparse.Namespace, *, exactly: bool) -> None:
-    """Print how fast each contender is."""
+def throughput(
+    options: argparse.Namespace,
+    label: str,
+    contenders: Sequence[str] = ("by hand", "reference"),
+    *,
+    exactly: bool,
+) -> None:
+    """Print how fast each contender is, beside the first."""
+    by_hand = contenders[0]
     with broker() as kafka:
         work = Work(kafka, options.messages, options.partitions)
-        seconds: dict[str, list[float]] = {"by hand": [], "reference": []}
+        seconds: dict[str, list[float]] = {name: [] for name in contenders}
         for count in range(options.rounds + 1):
             for name, taken in seconds.items():
                 elapsed = work.prepare(name, exactly)()()
                 if count:  # the first one warms the broker
                     taken.append(elapsed)
-    label = "exactly-once" if exactly else "at-least-once"
-    for name, ratio in ratios(seconds, "by hand").items():
+    for name, ratio in ratios(seconds, by_hand).items():
         rate = options.messages / statistics.median(seconds[name])
-        print(f"  {name:10} {rate:12,.0f} messages/s   throughput {1 / ratio:5.2f} x the loop's")
+        print(f"  {name:13} {rate:12,.0f} messages/s   throughput {1 / ratio:5.2f} x by hand")
         FIGURES.add(
             f"{label}/{name.replace(' ', '-')}",
             rate,
             "messages/s",
             ratio=1 / ratio,
-            baseline="by-hand",
+            baseline=by_hand.replace(" ", "-"),
         )
 
 
 def at_least_once(options: argparse.Namespace) -> None:
     """Print throughput of Kafka to Kafka, at least once."""
-    throughput(options, exactly=False)
+    throughput(options, "at-least-once", exactly=False)
 
 
 def exactly_once(options: argparse.Namespace) -> None:
     """Print throughput of Kafka to Kafka, exactly once."""
-    throughput(options, exactly=True)
+    throughput(options, "exactly-once", exactly=True)
+
+
+def spark(options: argparse.Namespace) -> None:
+    """Print throughput of Kafka to Kafka on Spark."""
+    throughput(options, "spark", ("spark by hand", "spark"), exactly=True)
 
 
 def driver(options: argparse.Namespace) -> None:
@@ -253,6 +273,7 @@ def received(pid: int, address: str) -> int:
 PARTS: Mapping[str, Callable[[argparse.Namespace], object]] = {
     "at-least-once": at_least_once,
     "exactly-once": exactly_once,
+    "spark": spark,
     "driver": driver,
 }
 

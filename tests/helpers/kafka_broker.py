@@ -33,13 +33,16 @@ class NoBrokerError(Exception):
     """There is no broker here: Maven or Java is missing, or a download failed."""
 
 
-def jars() -> Path:
-    """Return the folder of the broker's jars, fetched if they are not there.
+def jars(project: Path = _POM) -> Path:
+    """Return the folder of a Maven project's jars, fetched if they are not there.
+
+    Args:
+        project: the project's file; the default is what a broker needs.
 
     Raises:
         NoBrokerError: they cannot be fetched.
     """
-    pom = _POM.read_bytes()
+    pom = project.read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "wallaroo-tests" / f"kafka-{hashlib.sha256(pom).hexdigest()[:12]}"
     if folder.is_dir():
@@ -49,7 +52,7 @@ def jars() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         fetched = subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(_POM), f"-DoutputDirectory={made}/jars", _COPY],
+            ["mvn", "-q", "-B", "-f", str(project), f"-DoutputDirectory={made}/jars", _COPY],
             capture_output=True,
             text=True,
             check=False,

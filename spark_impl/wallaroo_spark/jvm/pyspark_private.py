@@ -19,6 +19,8 @@ from typing import Any
 CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 """The environment variable with the file to which a JVM writes its gateway's port and secret."""
 
+_WORKERS = "WALLAROO_WORKERS"
+
 
 def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     """Return a `SparkSession` on the JVM with that gateway.
@@ -46,6 +48,24 @@ def connect(port: int, secret: str, conf: Mapping[str, str]) -> Any:
     context: Any = spark.sparkContext
     context._accumulatorServer.handle_error = lambda *_: None
     return spark
+
+
+@contextlib.contextmanager
+def workers_of_their_own(spark: Any, name: str) -> Iterator[None]:
+    """Let Spark run the functions that it is given meanwhile in Python workers of their own.
+
+    Spark keeps workers apart whose environment differs.
+
+    Args:
+        spark: the session.
+        name: functions of one name share workers.
+    """
+    environment = spark.sparkContext.environment
+    environment[_WORKERS] = name
+    try:
+        yield
+    finally:
+        del environment[_WORKERS]
 
 
 def answers() -> bool:

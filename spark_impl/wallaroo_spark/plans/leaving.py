@@ -1,6 +1,7 @@
 """The last operator of a query with Kafka sinks: outputs leave there, and reports go to the driver.
 
-So payloads of Kafka sinks never meet the driver, and a micro-batch's job runs once.
+So payloads of Kafka sinks never meet the driver, and a micro-batch's job runs once. The workers are
+others than those of user code: so few of them keep clients of the brokers, and find them again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from wallaroo_spark.wire.job import FINISHED, LEAVING, ROW_SCHEMA, Row, pack, unpack
+from wallaroo_spark.jvm.pyspark_private import workers_of_their_own
+from wallaroo_spark.wire.job import FINISHED, LEAVING, ROW_SCHEMA, Row, leaving_tasks, pack, unpack
 from wallaroo_spark.wire.rows import from_batch, to_batch
 from wallaroo_spark.worker.leaving import Departure, leave
 from wallaroo_spark.worker.modules import Shipment
@@ -24,12 +26,14 @@ def without_leaving(
 
     Args:
         rows: those of the last level.
-        shards: number of tasks; each partition of a topic belongs to one of them.
+        shards: number of shards of each operator.
         shipment: how workers find the applications' modules.
         departure: where outputs leave to.
     """
     stage = functools.partial(_leave, shipment, departure)
-    return rows.repartition(shards, "shard").mapInArrow(stage, ROW_SCHEMA)
+    rows = rows.repartition(leaving_tasks(shards), "shard")
+    with workers_of_their_own(rows.sparkSession, "leaving"):
+        return rows.mapInArrow(stage, ROW_SCHEMA)
 
 
 def _leave(

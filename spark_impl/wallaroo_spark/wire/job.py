@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, TypeAlias
 from wallaroo.engine import TaskFault
 from wallaroo.metrics.figures import Harvest
 from wallaroo.metrics.following import Visits
+from wallaroo.transport.kafka.context import Context
 from wallaroo.user_code.output import Line
 from wallaroo_spark.wire.lineages import Order
 from wallaroo_spark.wire.outbox import End, Finished, Messages, Outputs
@@ -101,6 +102,11 @@ def shard_ids(shards: int) -> tuple[int, ...]:
         ids.setdefault(_murmur3(number) % shards, number)
         number += 1
     return tuple([ids[shard] for shard in range(shards)])
+
+
+def leaving_tasks(shards: int) -> int:
+    """Return how many tasks outputs leave from: to send costs a small part of what was before."""
+    return -(-shards // 4)
 
 
 def _murmur3(number: int) -> int:
@@ -308,10 +314,12 @@ class Leaving(NamedTuple):
     Args:
         outputs: runs, each of one partition of a sink's topic.
         ends: calls.
+        contexts: headers of records, by their numbers, which go on to their outputs.
     """
 
     outputs: list[Outputs]
     ends: list[End]
+    contexts: Mapping[int, Context]
 
 
 class Sent(NamedTuple):

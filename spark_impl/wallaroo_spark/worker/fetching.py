@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.text import escaped
 from wallaroo.transport.kafka.cluster import Cluster
+from wallaroo.transport.kafka.context import Context, context_of
 from wallaroo.transport.kafka.reader import RunReader
 from wallaroo_spark.wire.job import Fetched, Kind, Run, Topic
 
@@ -28,10 +29,12 @@ class Fetching:
 
     Attributes:
         fetched: by source, so far.
+        contexts: of records that have one, by their numbers.
     """
 
     def __init__(self, topics: Mapping[str, Topic], frames: Sequence[Run]) -> None:
         self._topics = topics
+        self.contexts: dict[int, Context] = {}
         self.fetched = dict.fromkeys(topics, Fetched())
         self._readers = {source: _reader(source, topic) for source, topic in topics.items()}
         firsts: dict[str, dict[int, int]] = {source: {} for source in topics}
@@ -60,6 +63,9 @@ class Fetching:
             records + len(sizes), size + sum(sizes), tombstones + nothing
         )
         first = run.first
+        for message in read.messages:
+            if (headers := message.headers()) and (context := context_of(headers)):
+                self.contexts[first + message.offset() - read.first] = context
         for piece in read.pieces(topic.name, topic.whole):
             if isinstance(piece, int):
                 first += piece

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import Produced
 from wallaroo.topology import SinkId
+from wallaroo.transport.kafka.context import Context, Contexts, carry_on
 from wallaroo.transport.kafka.destination import Destination, persisting
 from wallaroo.transport.kafka.producing import (
     OutputProducer,
@@ -96,8 +97,10 @@ def leave(blocks: Iterable[Leaving], departure: Departure) -> Report:
     """
     runs: dict[tuple[int, int], list[Outputs]] = {}
     ends = []
+    contexts: dict[int, Context] = {}
     for block in blocks:
         ends += block.ends
+        contexts.update(block.contexts)
         for run in block.outputs:
             assert run.partition is not None
             runs.setdefault((run.node, run.partition), []).append(run)
@@ -112,6 +115,8 @@ def leave(blocks: Iterable[Leaving], departure: Departure) -> Report:
             index = there.sink[1]
             outputs = [one for one in outputs if order_of(one[0], node, index) < end]
         produced = [output for _, output in outputs]
+        if contexts:
+            carry_on(produced, Contexts(contexts, 0), 0)
         if produced:
             report.sent[place] = _sent(there, partition, departure.run, produced)
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import TaskFault
+from wallaroo.transport.kafka.context import Context
 from wallaroo_spark.wire.job import (
     FINISHED,
     LEAVING,
@@ -31,6 +32,7 @@ from wallaroo_spark.wire.job import (
     Run,
     Specs,
     Track,
+    leaving_tasks,
     moments,
     pack,
     shard_ids,
@@ -65,11 +67,12 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     began = time.monotonic()
     printer = Printer()
     report = Report(span=block.span)
+    contexts: dict[int, Context] = {}
     flows: dict[int, Flow] = {}
     records = sum([len(run.items) for run in block.frames])
     follower = follower_of(block.cases, block.frames)
     with printing(printer, block.cases), looking(block.cases, "head", records) as seen:
-        for run in _fetched(block, report):
+        for run in _fetched(block, report, contexts):
             flow = flows.get(run.case)
             if flow is None:
                 case = block.cases[run.case]
@@ -83,7 +86,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     report.worked = worked(block.cases, records, time.monotonic() - began)
     if follower is not None:
         report.visits = follower.visits
-    rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks)
+    rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks, contexts)
     for case in block.cases.values():
         _die_if_asked(case.faults, 0)
     if block.list_entities:
@@ -91,8 +94,11 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     return rows
 
 
-def _fetched(block: HeadBlock, report: Report) -> Iterator[Run]:
-    """Yield a block's input, with the records of its offsets; what that came to is reported."""
+def _fetched(block: HeadBlock, report: Report, contexts: dict[int, Context]) -> Iterator[Run]:
+    """Yield a block's input, with the records of its offsets; what that came to is reported.
+
+    `contexts` gets those of the records, by their numbers.
+    """
     if not block.topics:
         yield from block.frames
         return
@@ -104,6 +110,7 @@ def _fetched(block: HeadBlock, report: Report) -> Iterator[Run]:
             yield from fetching.of(run)
     finally:
         report.fetched = fetching.fetched
+        contexts.update(fetching.contexts)
         fetching.close()
 
 
@@ -252,11 +259,12 @@ def _rows(
     shards: int,
     shard: int,
     tracks: Mapping[int, Track] = MappingProxyType({}),
+    contexts: Mapping[int, Context] = MappingProxyType({}),
 ) -> list[Row]:
     """Pack the outboxes: a row for each shard and level that gets messages, one for the driver.
 
     The tracks, by case, go to all shards that hold windows. Outputs that leave from workers have
-    rows of their own.
+    rows of their own, and so have the contexts of records, by number.
     """
     leaving: list[Row] = []
     blocks: dict[tuple[int, int], LevelBlock] = {}
@@ -274,7 +282,7 @@ def _rows(
             block = block_for(address, groups[group].level)
             block.messages.setdefault(address, []).append(run)
         if cases[number].topics:
-            leaving += _leaving(outbox.finished, shards)
+            leaving += _leaving(outbox.finished, contexts, shards)
         if outbox.finished:
             report.finished.setdefault(number, Finished()).add(outbox.finished)
     for number, track in tracks.items():
@@ -290,21 +298,22 @@ def _rows(
     return rows + leaving
 
 
-def _leaving(finished: Finished, shards: int) -> list[Row]:
+def _leaving(finished: Finished, contexts: Mapping[int, Context], shards: int) -> list[Row]:
     """Take the outputs out that leave from workers, and return their rows.
 
-    A partition of a topic belongs to one shard. A call at which the run ends is told to all.
+    A partition of a topic belongs to one task. A call at which the run ends is told to all, and so
+    are contexts: windows may give outputs to any.
     """
+    tasks = leaving_tasks(shards)
     blocks: dict[int, Leaving] = {}
+    if finished.ends or contexts:
+        blocks = {shard: Leaving([], finished.ends, contexts) for shard in shard_ids(tasks)}
     staying = []
     for run in finished.outputs:
         if run.partition is None:
             staying.append(run)
         else:
-            shard = shard_of(Address(0, run.node, run.partition), shards)
-            blocks.setdefault(shard, Leaving([], [])).outputs.append(run)
+            shard = shard_of(Address(0, run.node, run.partition), tasks)
+            blocks.setdefault(shard, Leaving([], [], {})).outputs.append(run)
     finished.outputs = staying
-    if finished.ends:
-        for shard in shard_ids(shards):
-            blocks.setdefault(shard, Leaving([], [])).ends.extend(finished.ends)
     return [Row(shard, LEAVING, pack(block)) for shard, block in blocks.items()]

@@ -62,10 +62,10 @@ def start(kafka, tmp_path):
     return started
 
 
-def block(*lineages, partition=0, ends=()):
+def block(*lineages, partition=0, ends=(), contexts=()):
     made = [Produced(b"%d" % n[-1], b"k", partition, (), 1_000, n[0]) for n in lineages]
     run = Outputs(SINK, list(lineages), made, partition)
-    return unpack(pack(Leaving([run], list(ends))))
+    return unpack(pack(Leaving([run], list(ends), dict(contexts))))
 
 
 def values(kafka, topic):
@@ -156,6 +156,14 @@ def test_at_least_once_needs_no_transactions(kafka, start):
     assert leave([block((0, 0), (1, 1))], sinks.departure).sent == {(SINK, 0): Sent(2, 4)}
     assert leave([block((1, 1), (2, 2))], sinks.departure).sent == {(SINK, 0): Sent(2, 4)}
     assert values(kafka, topic) == {0: [0, 1, 1, 2]}
+
+
+def test_the_trace_of_a_record_goes_on_to_its_outputs(kafka, start):
+    topic = kafka.topic()
+    trace = (("traceparent", b"00-1-2-01"),)
+    leave([block((3, 0), (4, 1)), block(contexts={4: trace})], start(topic).departure)
+    [without, belongs] = kafka.records(topic)[0]
+    assert (without.headers(), belongs.headers()) == (None, [*trace])
 
 
 def test_kafka_17_options_are_not_shown(kafka, start):
