@@ -59,6 +59,9 @@ class Received(Receiver):
         self.problem = problem
         self.ended.set()
 
+    def input_failed(self, problem):
+        raise AssertionError(problem)
+
     def outputs_broken(self, problem):
         raise AssertionError(problem)
 

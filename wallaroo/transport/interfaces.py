@@ -79,6 +79,9 @@ class Receiver(Protocol):
     def input_ended(self, problem: str | None) -> None:
         """Stop: standard input has ended, with what was wrong if anything was."""
 
+    def input_failed(self, problem: str) -> None:
+        """Stop: a topic cannot be read any more. The other sources have not ended by that."""
+
     def outputs_broken(self, problem: str) -> None:
         """End: nothing more can be written to standard output."""
 

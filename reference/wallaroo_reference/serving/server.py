@@ -322,6 +322,10 @@ class Server(Receiver, Handle):
         self._intake.receive_run(FromTopic(source, run, at))
 
     @override
+    def input_failed(self, problem: str) -> None:
+        self._clock.input_ended(problem)
+
+    @override
     def input_ended(self, problem: str | None) -> None:
         if problem is not None:
             self._clock.input_ended(problem)

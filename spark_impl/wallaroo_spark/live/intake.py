@@ -158,6 +158,10 @@ class Intake(Receiver):
         """Do nothing: `Delivery` waits for the sinks itself."""
 
     @override
+    def input_failed(self, problem: str) -> None:
+        self._stop.input_ended(problem)
+
+    @override
     def input_ended(self, problem: str | None) -> None:
         # What stdin stands in for ends (time-5).
         if problem is not None:

@@ -262,12 +262,12 @@ class KafkaSource(Source):
                 self._read(reader, position)
         except WallarooError as error:
             if not self._closed.is_set():
-                self._post(self._receiver.input_ended, str(error))
+                self._post(self._receiver.input_failed, str(error))
         except client().KafkaException as error:
             if not self._closed.is_set():
                 where = f"topic {escaped(self._reading.topic)}"
                 wrong = self._cluster.error(error.args[0], where)
-                self._post(self._receiver.input_ended, str(wrong))
+                self._post(self._receiver.input_failed, str(wrong))
 
     def _runs(self) -> RunReader | RunPlanner:
         def going_on() -> bool:
