@@ -106,8 +106,14 @@ class OffsetLog:
     def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
         """Return the records with ``from_sequence <= sequence < to_sequence``, in runs."""
         with self._lock:
-            runs = [run.part(from_sequence, to_sequence) for run in self._runs]
-        return [run for run in runs if run.payloads]
+            runs = list(self._runs)
+        parts = [
+            run
+            if from_sequence <= run.first and run.first + len(run.payloads) <= to_sequence
+            else run.part(from_sequence, to_sequence)
+            for run in runs
+        ]
+        return [part for part in parts if part.payloads]
 
     def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
         """Return the same records one by one."""
@@ -142,10 +148,9 @@ class OffsetLog:
             for kind, source, at, payloads in groups:
                 self.latest_at = max(self.latest_at, at)
                 # Each record but offsets stands alone, so that the first payload says all.
-                alike = [payloads] if kind is Kind.OFFSETS else [[one] for one in payloads]
+                alike = [list(payloads)] if kind is Kind.OFFSETS else [[one] for one in payloads]
                 for some in alike:
-                    run = Run(source, self.next_sequence, list(some), kind, self.latest_at)
-                    self._runs.append(run)
+                    self._runs.append(Run(source, self.next_sequence, some, kind, self.latest_at))
                     self.next_sequence += len(some)
             return self.next_sequence
 

@@ -82,10 +82,25 @@ class ResumeFile:
 def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
     """Return what is known about the sources after further records."""
     updated = dict(sources)
+    offsets: dict[str, dict[int, int]] = {}  # by source and partition, behind what is read
     for run in runs:
-        if run.kind not in (Kind.FRAME, Kind.TICK):
-            updated[run.source] = _after(updated.get(run.source, LoggedSource()), run)
+        if run.kind is Kind.OFFSETS:
+            partition, first = run.place
+            offsets.setdefault(run.source, {})[partition] = first + len(run.payloads)
+        elif run.kind not in (Kind.FRAME, Kind.TICK):
+            source = updated.get(run.source, LoggedSource())
+            updated[run.source] = _after(_moved(source, offsets.pop(run.source, {})), run)
+    for name, moved in offsets.items():
+        updated[name] = _moved(updated.get(name, LoggedSource()), moved)
     return updated
+
+
+def _moved(source: LoggedSource, offsets: Mapping[int, int]) -> LoggedSource:
+    if not offsets:
+        return source
+    position = source.position or Position("", {})
+    position = replace(position, offsets={**position.offsets, **offsets})
+    return replace(source, position=position)
 
 
 def _after(source: LoggedSource, run: Run) -> LoggedSource:
@@ -94,9 +109,6 @@ def _after(source: LoggedSource, run: Run) -> LoggedSource:
             source = source.after(payload)
         return source
     position = source.position or Position("", {})
-    if run.kind is Kind.OFFSETS:
-        partition, first = run.place
-        return replace(source, position=position.behind(partition, first + len(run.payloads)))
     for record in run.records():
         match record:
             case End(partition=None):

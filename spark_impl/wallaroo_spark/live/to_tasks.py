@@ -51,8 +51,7 @@ def _sent(run: Run, topics: Mapping[str, Topic], skip: Collection[int]) -> Itera
         case Kind.OFFSETS | Kind.CONSUMED:
             for part in _apart(run, skip):
                 partition, items, kind = _of_topic(part, topics[run.source], skip)
-                first = part.first
-                yield whole._replace(first=first, items=items, kind=kind, partitions=(partition,))
+                yield WireRun(0, run.source, part.first, items, run.at, kind, (partition,))
         case Kind.ASSIGNED | Kind.END:
             for number, record in enumerate(run.records(), run.first):
                 yield _alone(whole._replace(first=number), record)
@@ -60,6 +59,9 @@ def _sent(run: Run, topics: Mapping[str, Topic], skip: Collection[int]) -> Itera
 
 def _apart(run: Run, skip: Collection[int]) -> Iterator[Run]:
     """Yield the parts of a run: what is left out stands alone, and so does each logged record."""
+    if run.kind is Kind.OFFSETS and not skip:
+        yield run
+        return
     end = run.first + len(run.payloads)
     numbers = {number + more for number in skip for more in (0, 1)}
     if run.kind is Kind.CONSUMED:

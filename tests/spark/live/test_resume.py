@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from wallaroo_spark.live.offset_log import OffsetLog
 from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume, write_resume
 
 import wallaroo
-from wallaroo.records import End, Tick, Value
+from wallaroo.records import Assigned, End, Tick, Value
 from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.generators import Generators, LoggedSource, encoded
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.stamps import UNSTAMPED
 
 
@@ -81,6 +83,28 @@ def test_graph_4_a_generator_that_has_ended_stays_so(log):
     again = Generators(source(Numbers()), Kept([]), lambda: 7)
     again.go_on_behind(known)
     assert (again._running, again.received) == ({}, {"g": 0})
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_kafka_3_a_topic_goes_on_where_the_log_ended_though_that_is_dropped(tmp_path, cut):
+    log = filled(OffsetLog())
+    write_resume(tmp_path / "resume", Resume(cut, 7, after({}, log.runs(0, cut))), UNSTAMPED)
+    log.drop_before(cut)
+    resume = read_resume(tmp_path / "resume")
+    assert at_the_end_of(log, resume)["s"] == LoggedSource(
+        position=Position("id", {0: 3, 1: 45, 2: 0}, 10, {0: 8}),
+        partitions={2: LoggedSource(ended=True)},
+    )
+
+
+def filled(log):
+    log.append_records([Assigned("s", ((0, 5, 8), (1, 40, None)), 10, "id")])
+    log.append_offsets("s", 0, 5, 7, 11)
+    log.append_offsets("s", 1, 40, 44, 11)
+    # A gap was accepted, and it led back; a partition was added, and has ended.
+    log.append_records([Assigned("s", ((0, 3, None), (2, 0, None)), 12, "id")])
+    log.append_records([End("s", 13, partition=2)])
+    return log
 
 
 def test_recover_1_the_file_is_read_as_it_was_written(tmp_path, log):
