@@ -12,6 +12,8 @@ Goals: at least once at least 0.9 times the loop's throughput, exactly once 0.8.
 
 ``driver``: what Spark's driver does for each message of a topic, whose records tasks fetch. Goal:
 below 0.05 us of its Python, and no payload.
+
+``latency``: see `kafka_latency`.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, 
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from facts import Figures, ratios, run_parts
 from kafka_broker import Broker, broker
+from kafka_latency import INTERVAL, latencies
 from kafka_reading import EVERY
 
 FIGURES = Figures(__file__)
 APPLICATION = Path(__file__).parent / "kafka_counting.py"
 ON_SPARK = Path(__file__).parent / "kafka_by_hand_on_spark.py"
 READING = Path(__file__).parent / "kafka_reading.py"
-INTERVAL = 0.1  # seconds that a transaction stays open
 IDLE = 10.0  # seconds for which the driver is looked at while nothing comes
 _LOOK = 0.01  # seconds between looks at the output
 
@@ -270,9 +272,19 @@ def received(pid: int, address: str) -> int:
     return sum([int(count) for line in ours for count in re.findall(r"bytes_received:(\d+)", line)])
 
 
+def latency(options: argparse.Namespace) -> None:
+    """Print how long committed readers wait at 2,000 messages a second, exactly once."""
+    milliseconds = latencies(options.partitions, options.seconds)
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        value = milliseconds[int(share * len(milliseconds))]
+        print(f"  {name:10} {value:12,.1f} ms")
+        FIGURES.add(f"latency/{name}", value, "ms")
+
+
 PARTS: Mapping[str, Callable[[argparse.Namespace], object]] = {
     "at-least-once": at_least_once,
     "exactly-once": exactly_once,
+    "latency": latency,
     "spark": spark,
     "driver": driver,
 }
@@ -288,6 +300,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of which latency is measured")
     run_parts(parser, PARTS, FIGURES)
 
 
