@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +24,7 @@ Message: TypeAlias = Any
 """A record as the client gives it; its stubs allow `None` where a record always has something."""
 
 _BATCH = 1_000  # messages that the client gives at once: quicker than fewer, and than many more
+_GATHER = 0.005  # seconds in which more may come, once there is something: fewer, longer runs
 _WAIT = 0.05  # seconds between looks whether to go on
 _IN_TURN = 1_000  # offsets of a partition before the next one has its turn (kafka-10)
 _AHEAD = 4 << 20  # bytes of a partition that are kept while another one's are wanted
@@ -161,7 +162,9 @@ class RunReader:
     def _fetch(self) -> None:
         """Wait a moment for messages, and keep what comes by partition."""
         kafka = self._kafka
-        messages: Sequence[Message] = self._consumer.consume(_BATCH, _WAIT)
+        messages: list[Message] = self._consumer.consume(1, _WAIT)
+        if messages:  # the client waits for all that are asked for
+            messages += self._consumer.consume(_BATCH - 1, _GATHER)
         for partition, of_it in groupby(messages, kafka.Message.partition):
             records = [one for one in of_it if one.error() is None]
             self._waiting[partition] += records
