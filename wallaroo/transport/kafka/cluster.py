@@ -209,6 +209,7 @@ class Cluster:
         # A broker that has just begun knows its topics, groups and transactions a little later.
         away |= {kafka.NOT_COORDINATOR, kafka.COORDINATOR_NOT_AVAILABLE}
         away |= {kafka.COORDINATOR_LOAD_IN_PROGRESS, kafka.LEADER_NOT_AVAILABLE}
+        away |= {kafka.REQUEST_TIMED_OUT, kafka.NETWORK_EXCEPTION}
         made = BrokersAwayError if code in away or error.retriable() else BrokerError
         return made(f"{self.name}: {where} at {self.brokers}: {described(error)}")
 
@@ -223,7 +224,7 @@ class Cluster:
         options = {
             "bootstrap.servers": self.brokers,
             "log_level": _LOG_LEVEL,
-            "error_cb": self._trouble,
+            "error_cb": self.trouble,
             **(usual or {}),
             **self._options,
             **(ours or {}),
@@ -235,7 +236,7 @@ class Cluster:
             text = said.str() if isinstance(said, kafka.KafkaError) else str(said)
             raise BrokerError(f"{self.name}: the client's options: {text}") from error
 
-    def _trouble(self, error: KafkaError) -> None:
+    def trouble(self, error: KafkaError) -> None:
         """Say that brokers cannot be reached; the client tries again by itself (kafka-12)."""
         self._troubles.log(
             logging.WARNING,

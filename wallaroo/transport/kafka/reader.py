@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.text import escaped
-from wallaroo.transport.kafka.cluster import BrokerError, Cluster, client
+from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster, client
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -181,7 +181,10 @@ class RunReader:
                 raise BrokerError(self._gone(message.partition()))
             else:
                 where = f"topic {escaped(self._topic)}, partition {message.partition()}"
-                raise self._cluster.error(error, where)
+                wrong = self._cluster.error(error, where)
+                if not isinstance(wrong, BrokersAwayError):
+                    raise wrong
+                self._cluster.trouble(error)  # the client goes on by itself (kafka-12)
         for partition, size in self._size.items():
             if size > _AHEAD and partition not in self._paused:
                 self._paused.add(partition)

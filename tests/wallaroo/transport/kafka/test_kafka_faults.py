@@ -1,0 +1,101 @@
+"""Brokers that fail on purpose: nothing is lost or doubled, and what ends a run is one line."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from kafka_mock import MockCluster, Request
+
+from wallaroo.kafka_records import Produced
+from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
+from wallaroo.transport.kafka.reader import RunReader
+
+MOVED, SLOW = KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REQUEST_TIMED_OUT
+LOADING, BUSY = KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.CONCURRENT_TRANSACTIONS
+
+
+@pytest.fixture
+def brokers():
+    with MockCluster() as made:
+        made.topic("t")
+        yield made
+
+
+def deliverer(brokers, once):
+    """Return what delivers outputs with one client, in a transaction each time if `once`."""
+    cluster = Cluster(brokers.address, {}, "sink p/0")
+    producer = OutputProducer("sink p/0", cluster, "t", 1, "id" if once else None)
+    if once:
+        producer.take_over(Place("id", 0))
+
+    def deliver(*numbers):
+        outputs = [Produced(b"%d" % n, None, 0, (), 1_000, n) for n in numbers]
+        if once:
+            producer.deliver_once(outputs, Position(numbers[-1] + 1))
+        else:
+            producer.deliver(outputs)
+
+    return deliver
+
+
+def sent(brokers):
+    client = Producer({"bootstrap.servers": brokers.address})
+    for number in range(5):
+        client.produce("t", b"%d" % number, partition=0)
+    client.flush()
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_outputs_are_there_once_though_brokers_refuse_them_at_first(brokers, once):
+    deliver = deliverer(brokers, once)
+    brokers.fail(Request.PRODUCE, MOVED, SLOW, KafkaError.NOT_ENOUGH_REPLICAS)
+    brokers.fail(Request.ADD_OFFSETS, LOADING, BUSY)
+    brokers.fail(Request.COMMIT_OFFSETS, LOADING)
+    brokers.fail(Request.END_TRANSACTION, LOADING, KafkaError.COORDINATOR_NOT_AVAILABLE)
+    deliver(0, 1)
+    deliver(2)
+    assert brokers.values("t", 3) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_outputs_follow_a_leader_that_is_down_and_one_that_moves(brokers, once):
+    deliver = deliverer(brokers, once)
+    deliver(0)
+    brokers.lead("t", 0, 2)
+    deliver(1)
+    with brokers.down(2):
+        brokers.lead("t", 0, 3)
+        deliver(2)
+    assert brokers.values("t", 3) == [b"0", b"1", b"2"]
+
+
+def test_records_are_read_once_though_brokers_refuse_and_their_leader_moves(brokers):
+    sent(brokers)
+    brokers.fail(Request.FETCH, MOVED, SLOW)
+    cluster = Cluster(brokers.address, {}, "p")
+    reader = RunReader(cluster, "t", "g", committed_only=True, going_on=lambda: True)
+    reader.add({0: 0})
+    first = reader.exactly(0, 0, 2)
+    brokers.lead("t", 0, 2)
+    sent(brokers)
+    second = reader.exactly(0, 3, 9)
+    reader.close()
+    values = [message.value() for run in (first, second) for message in run.messages]
+    assert values == [b"0", b"1", b"2", b"3", b"4"] * 2
+
+
+def test_kafka_16_a_producer_that_is_fenced_says_that_another_run_has_begun(brokers):
+    deliver = deliverer(brokers, True)
+    brokers.fail(Request.END_TRANSACTION, KafkaError.PRODUCER_FENCED)
+    with pytest.raises(ShutOutError, match=r"^sink p/0: another run of this checkpoint has begun"):
+        deliver(0)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_what_brokers_do_not_allow_is_said_in_one_line(brokers, once):
+    deliver = deliverer(brokers, once)
+    brokers.fail(Request.PRODUCE, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    said = r"^sink p/0: topic t at [\d.:,]+: (Unable to produce message: )?Broker: Topic auth.*$"
+    with pytest.raises(BrokerError, match=said):
+        deliver(0)
