@@ -39,8 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("wallaroo_engine"):
         return
     config.addinivalue_line("markers", "xdist_group(name): tests that one worker runs")
-    if config.getoption("numprocesses", None):  # with pytest-xdist; the suite is one group
+    if config.getoption("numprocesses", None):  # with pytest-xdist, in the process that leads
         config.option.dist = "loadgroup"
+    config.option.loadgroup = True  # in its workers, which do not learn the other
     named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
     if not any(map(_is_suite, named)):  # a worker gets it by name
         config.args = [*named, str(_SUITE)]

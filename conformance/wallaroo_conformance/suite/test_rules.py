@@ -8,7 +8,7 @@ from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.report.showing import failure_text
 
-pytestmark = pytest.mark.xdist_group("wallaroo conformance")
+pytestmark = pytest.mark.xdist_group("wallaroo-conformance")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
