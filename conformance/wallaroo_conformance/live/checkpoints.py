@@ -10,6 +10,7 @@ from typing import Any
 from wallaroo.errors import WallarooError
 from wallaroo_conformance.live import applications as apps
 from wallaroo_conformance.live.applications import FRAMES, LiveApplication
+from wallaroo_conformance.live.peers import wait_until
 from wallaroo_conformance.live.run import LiveRun
 
 
@@ -50,7 +51,13 @@ def old_states(run: LiveRun) -> None:
 
 def _end_with(run: LiveRun, source: str, payload: bytes) -> None:
     """Send a frame, and stop in order."""
-    run.finish(run.send(source, [payload]))
+    before = run.handle.progress().received
+    run.hand_over(run.connect(source), [payload])
+    if not wait_until(lambda: run.handle.progress().received > before, run.patience):
+        run.broken(("order-2",), "what was sent is not received")
+    for sender in run.senders:
+        sender.close()
+    run.senders.clear()
     run.ended(("stop-1",), 0, stop=True)
 
 

@@ -330,7 +330,6 @@ class LiveRun:
         self.note(f"serve from {checkpoint.name}")
         options = replace(self._options, options={**_own_options(checkpoint), **own})
         self.handle = self.engine.serve(self._application, options)
-        self._restarted = True
 
     # -- what comes out --------------------------------------------------------------------------
 
