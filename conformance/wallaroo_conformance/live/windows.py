@@ -1,0 +1,107 @@
+"""Scripts about windows: they fire as time passes, and stay open in a stop or a kill."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from wallaroo_conformance.live import applications as apps
+from wallaroo_conformance.live.applications import FRAMES
+from wallaroo_conformance.live.peers import SinkPeer, wait_until
+from wallaroo_conformance.live.run import LiveRun
+
+_PAYLOADS = (b"a1", b"b1", b"a2", b"c1", b"b2", b"a3")
+_FIRING, _NEVER = (("frames", 0), ("frames", 1), ("frames", 2)), ("frames", 3)
+_COUNTS = ("frames", 2)
+
+
+def time_passes(run: LiveRun) -> None:
+    """Let windows fire because time passes, also after a kill, and stop."""
+    sent = _sent(run, b"1")
+    _all_fire(run, ("time-1",), sent)
+    if run.recovers:
+        sent |= _sent(run, b"2")
+        run.kill_and_restart()
+        _all_fire(run, ("recover-1", "time-1"), sent)
+    summary = run.ended(("stop-1",), 0, stop=True)
+    never = run.peers[_NEVER]
+    wait_until(lambda: not never.connections, run.patience)  # all is read that it brought
+    if never.brought:
+        run.broken(("time-5",), f"a window that ends in 2079 has fired: {never.brought}")
+    # A checkpoint keeps the windows that are open; without one they are lost, and counted.
+    lost = 0 if run.recovers else len({payload[:1] for payload in sent})
+    if summary.open_windows != lost:
+        counted = summary.open_windows
+        run.broken(("time-5",), f"{counted} open windows are counted, {lost} are lost")
+
+
+def _sent(run: LiveRun, which: bytes) -> dict[bytes, int]:
+    """Send frames and no more; return the payloads, each with a time when it had been received."""
+    payloads = [payload + which for payload in _PAYLOADS]
+    run.finish(run.send(FRAMES, payloads))
+    return dict.fromkeys(payloads, time.time_ns())
+
+
+def _all_fire(run: LiveRun, rules: tuple[str, ...], sent: Mapping[bytes, int]) -> None:
+    """Wait until every frame has come out of every step that fires, and look at the windows.
+
+    On one connection each frame comes once, in a window that was due. No window begins after its
+    frames were received: they keep their arrival times (recover-1).
+    """
+    for sink in _FIRING:
+        peer = run.peers[sink]
+        wait_until(lambda peer=peer: _came(peer) >= sent.keys(), run.patience)  # type: ignore[misc]
+        if missing := sorted(sent.keys() - _came(peer)):
+            run.broken(rules, f"{sink}: {missing} have come out of no window")
+        now = time.time_ns()
+        for brought in peer.brought:
+            seen: Counter[bytes] = Counter()
+            for start, end, payloads in _windows(brought):
+                seen.update(payloads)
+                due = start + apps.SHORT if sink == _COUNTS else end
+                shown = f"{sink}: the window of {payloads} from {start} to {end}"
+                if start > min([sent.get(payload, now) for payload in payloads]):
+                    run.broken(rules, f"{shown} begins after these were received")
+                if due > now:
+                    run.broken(("time-1",), f"{shown} has fired, and it is {now} only")
+            if twice := [payload for payload, number in seen.items() if number > 1]:
+                run.broken(rules, f"{sink}: {twice} came out of several windows")
+
+
+def _came(peer: SinkPeer) -> set[bytes]:
+    return {
+        payload
+        for brought in peer.brought
+        for _, _, payloads in _windows(brought)
+        for payload in payloads
+    }
+
+
+def _windows(brought: bytes) -> list[tuple[int, int, list[bytes]]]:
+    """Return start, end and payloads of the windows on a connection, without a cut-off last one."""
+    lines = [line.split(b" ") for line in brought.split(b"\n")[:-1]]
+    return [(int(start), int(end), payloads.split(b",")) for start, end, payloads in lines]
+
+
+_ROUNDS: tuple[Sequence[bytes], ...] = (
+    (b"a 5 0", b"b 9 1", b"a 3 2", b"c 4 3", b"b 17 4"),
+    (b"a 14 5", b"b 12 6", b"c 24 7"),
+    (b"c 19 8", b"a 31 9", b"b 23 10", b"a 70 11"),
+)
+"""Frames before the first kill, before the second, and behind it. Some are out of order, and each
+kill leaves windows open that hold messages."""
+
+
+def kills_with_open_windows(run: LiveRun) -> None:
+    """Kill the server twice; windows, states and a generator go on."""
+    numbers = run.peers[apps.NUMBERED, 0]
+    for frames in _ROUNDS[:-1]:
+        run.finish(run.send(FRAMES, frames))
+        run.delivered(("order-2",))
+        run.let_it_store()  # meanwhile the generator goes on
+        if not wait_until(lambda: bool(numbers.size), run.patience):
+            run.broken(("order-2",), "the generator's numbers do not come")
+        run.kill_and_restart()
+    run.finish(run.send(FRAMES, _ROUNDS[-1]))
+    run.generated(("order-2",))
