@@ -10,6 +10,8 @@ import sys
 import pytest
 from running import wallaroo
 
+from wallaroo.cli.main import main
+
 APPLICATION = """
 import wallaroo
 
@@ -83,11 +85,17 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_no_command_shows_control_characters(folder):
+def test_no_command_shows_control_characters(folder, monkeypatch, capfdbinary):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", sys.path[:])
     for words in COMMANDS:
-        data = (folder / "in.txt").read_bytes()
-        done = wallaroo(*map(hostile, words), cwd=folder, data=data)
-        said = done.stdout + done.stderr
+        if words[0] == "run":
+            data = (folder / "in.txt").read_bytes()
+            done = wallaroo(*map(hostile, words), data=data)
+            said = done.stdout + done.stderr
+        else:
+            main([*map(hostile, words)])
+            said = b"".join(capfdbinary.readouterr())
         assert said, words
         assert not HOSTILE.search(said), (words, said)
         assert b"Traceback" not in said, (words, said)

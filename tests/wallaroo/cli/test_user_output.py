@@ -13,33 +13,27 @@ from wallaroo.user_code import output as user_output
 from wallaroo.user_code.output import Line, Logged
 
 
-@pytest.fixture(params=["trusting", "isolated"])
-def run(request):
+def run(*options, data=b"a\n"):
     """`wallaroo run` of the talking application as a filter."""
-
-    def run(*options, data=b"a\n"):
-        mode = ["--isolated"] if request.param == "isolated" else []
-        given = ["--stdin", "--stdout", *mode, *options]
-        done = wallaroo("run", talking_app.__file__, *given, data=data)
-        assert done.returncode == 0, done.stderr
-        return done.stdout, done.stderr.decode().splitlines()
-
-    return run
+    done = wallaroo("run", talking_app.__file__, "--stdin", "--stdout", *options, data=data)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr.decode().splitlines()
 
 
-def test_standard_output_has_results_only_and_what_is_printed_has_its_step(run):
-    results, lines = run()
+@pytest.mark.parametrize("mode", [(), ("--isolated",)])
+def test_standard_output_has_results_only_and_what_is_printed_has_its_step(mode):
+    results, lines = run(*mode)
     assert results == b"a\n"
     assert [line for line in lines if line.startswith("[")] == talking_app.PRINTED
 
 
-def test_what_programs_and_descriptors_write_is_no_result(run):
+def test_what_programs_and_descriptors_write_is_no_result():
     results, lines = run(data=b"outside\n")
     assert results == b"outside\n"
     assert {"to the descriptor", "of a program"} <= set(lines)
 
 
-def test_user_code_logs_at_the_level_that_is_asked_for(run):
+def test_user_code_logs_at_the_level_that_is_asked_for():
     _, lines = run()
     logged = [line.partition(" ")[2] for line in lines if line[:2].isdigit()]
     assert logged[:4] == [
