@@ -193,25 +193,6 @@ def test_the_tree_shows_branches_merges_keys_windows_and_times():
     )
 
 
-def test_graph_3_what_follows_a_merge_stands_once():
-    assert tree(diamond()) == dedent(
-        """\
-        application diamond
-        ├─ pipeline one
-        │  ├─ source  127.0.0.1, any port (decoder decode)
-        │  ├─ branch  0
-        │  │  ├─ computation  pass on
-        │  │  ├─ merge        pass on and branch 1
-        │  │  ├─ merge        one and two
-        │  │  └─ sink         127.0.0.1:7002 (encoder encode)
-        │  └─ branch  1
-        │     └─ merge  pass on and branch 1, in pipeline one
-        └─ pipeline two
-           ├─ source  127.0.0.1, any port (decoder decode)
-           └─ merge   one and two, in pipeline one"""
-    )
-
-
 def test_mermaid_shows_each_way_and_each_end():
     lines = [line.strip() for line in mermaid(branched()).splitlines()]
     assert [line for line in lines if "done" in line] == [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
 import wallaroo
@@ -20,11 +18,3 @@ def test_errors_have_one_base():
 @pytest.mark.parametrize("name", [name for name in wallaroo.__all__ if name[0].isupper()])
 def test_errors_and_classes_are_where_the_package_says(name):
     assert getattr(wallaroo, name).__name__ == name
-
-
-def test_build_2_an_engines_refusal_names_rule_and_step():
-    error = errors.UnsupportedTopology("order-1", "count", "two partitions feed each other")
-    assert str(error) == "order-1, at 'count': two partitions feed each other"
-    assert (error.rule, error.step, error.reason) == error.args
-    copy = pickle.loads(pickle.dumps(error))
-    assert (str(copy), copy.rule) == (str(error), "order-1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import subprocess
 import sys
 from textwrap import dedent
@@ -54,13 +53,6 @@ def setup_returning(expression):
     return f"import wallaroo\ndef application_setup(args):\n    return {expression}\n"
 
 
-def test_a_file_is_loaded_with_its_arguments(tmp_path):
-    application = load_application(str(write(tmp_path / "copy_it.py")), ADDRESSES)
-    assert application.name == "copy"
-    assert application.sources["copy"].config.address == "127.0.0.1:7010"
-    assert application.sinks["copy", 0].config.address == "127.0.0.1:7002"
-
-
 def test_a_file_named_as_a_standard_module_shadows_nothing(tmp_path):
     loaded = load_module(str(write(tmp_path / "json.py")))
     assert loaded.name.startswith("wallaroo_app_json")
@@ -89,12 +81,6 @@ def test_what_a_file_defines_has_the_same_name_in_another_folder(tmp_path):
         path = write(tmp_path / folder / "counting.py", text)
         command = [sys.executable, "-c", code, path, tmp_path / "pickle"]
         subprocess.run(command, check=True, timeout=60)
-
-
-def test_what_a_file_defines_pickles_by_reference(tmp_path):
-    loaded = load_module(str(write(tmp_path / "portable.py")))
-    assert sys.modules[loaded.name] is loaded.module
-    assert pickle.loads(pickle.dumps(loaded.module.decode)) is loaded.module.decode
 
 
 def test_a_file_finds_modules_and_data_beside_it(tmp_path):

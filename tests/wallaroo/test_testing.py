@@ -34,21 +34,6 @@ def engine(request):
     return {"engine": request.param, "isolation": isolation}
 
 
-def test_testing_run(app, engine):
-    application = app(("to_stateful", count, Counts, "counts"))
-    result = testing.run(application, {"p": [b"a", b"\xff", b"b"]}, **engine)
-    assert result.outputs == {("p", 0): [b"('a', 1);", b"('b', 2);"]}
-    assert result.output == result.outputs["p", 0]
-    assert [letter.reason for letter in result.dead_letters] == ["decode"]
-    assert list(result.entities) == ["counts"]
-    ((key, state),) = result.entities["counts"].items()
-    assert key == ()
-    assert (type(state), state.words) == (Counts, 2)
-    assert "0x2" in repr(result.structures["counts"][()])
-    assert result.findings == []
-    assert result.trace.outputs == {("p", 0): (b"('a', 1);", b"('b', 2);")}
-
-
 def test_testing_a_result_shows_what_happened(app, engine):
     application = app(("to_stateful", count, Counts, "counts"))
     result = testing.run(application, {"p": [b"a", b"\xff", b"b"]}, **engine)
@@ -164,3 +149,7 @@ def test_dead_3_ctrl_c_while_user_code_runs_reaches_the_caller(app, engine):
 def test_testing_an_unknown_engine(app):
     with pytest.raises(EngineNotFoundError):
         testing.run(app(), {}, engine="nonsense")
+
+
+def test_testing_its_fixtures_are_there(wallaroo_run, wallaroo_session):
+    assert (wallaroo_run, wallaroo_session) == (testing.run, testing.Session)

@@ -66,3 +66,16 @@ def test_topology_is_frozen(application):
             setattr(thing, name, None)
     assert isinstance(application.nodes, tuple)
     assert {type(node) for node in application.nodes} == {Source, Step, Sink}
+
+
+def test_topology_yields_every_component_where_it_is_used(application):
+    used = [(use.role, use.where) for use in application.components()]
+    assert used[:4] == [
+        ("builder", "state partition 'shared'"),
+        ("builder", "state partition 'one'"),
+        ("builder", "state partition 'numbers'"),
+        ("decoder", "pipeline 'p'"),
+    ]
+    assert ("partition function", "step 's' of pipeline 'p'") in used
+    assert ("computation", "step 's' of pipeline 'q'") in used
+    assert ("encoder", "sink 1 of pipeline 'p'") in used

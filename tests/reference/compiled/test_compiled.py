@@ -50,20 +50,10 @@ def same(text):
 
 
 @stateless
-def shout(text):
-    return text.upper() if "p" in text else text
-
-
-@stateless
 def refuse(text):
     if "r" in text:
         raise LookupError(text)
     return text
-
-
-@stateless_multi
-def halves(text):
-    return [text[:2], text[2:]]
 
 
 @stateful
@@ -163,27 +153,6 @@ def test_dead_1_an_exception_that_hides_its_traceback_is_a_dead_letter_of_its_st
     machine.feed("p", [b"a"])
     (letter,) = machine.dead_letters
     assert (letter.step, letter.position, letter.error_type) == ("hide", 1, "Traceless")
-
-
-def test_order_1_where_a_message_goes_several_ways_an_end_on_one_is_none_on_the_others(app):
-    """No builder makes such a graph yet; both machines take it all the same."""
-    steps = [("to", step) for step in (same, refuse, shout, halves)]
-    straight = app(*steps, encoder=[plain, plain, picky])
-    inputs = [(), (0,), (1,), (2,), (2,), (1,), (3,), (4,)]
-    nodes = [
-        replace(node, inputs=taken) if taken else node
-        for node, taken in zip(straight.nodes, inputs, strict=True)
-    ]
-    application = replace(straight, nodes=tuple(nodes))
-    machines = Interpreter(application), Compiled(application)
-    for machine in machines:
-        machine.feed("p", [b"arer", b"\xff", b"bade", b"dine"])
-    one, other = machines
-    assert other.outputs == one.outputs
-    assert other.dead_letters == one.dead_letters
-    assert [len(outputs) for outputs in one.outputs.values()] == [3, 2, 2]
-    reasons = [letter.reason.value for letter in one.dead_letters]
-    assert reasons == ["raised", "decode", "encode", "encode"]
 
 
 class Nameless(Exception):

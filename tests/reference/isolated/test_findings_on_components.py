@@ -121,17 +121,3 @@ class CountsThoughAbstract(Abstract):
 def test_isolation_finds_a_component_that_alters_itself(found, steps, options, step):
     ((kind, where, _, lineage),) = found(*steps, **options)
     assert (kind, where, lineage) == (FindingKind.COMPONENT_ALTERED, step, (0,))
-
-
-def test_isolation_a_component_that_only_reads_itself_is_no_finding(found):
-    class Reads:
-        def __init__(self):
-            self.factor = {"a": [1]}
-
-        def name(self):
-            return "reads"
-
-        def compute(self, data):
-            return data if self.factor["a"] else None
-
-    assert found(("to", Reads()), ("to_parallel", Reads)) == []

@@ -79,29 +79,6 @@ def test_state_2_4_7_the_entity_is_as_before_the_call(app, isolated, compute, re
     assert "altered" not in repr(found.structures)
 
 
-@pytest.mark.parametrize(
-    ("result", "reason"),
-    [
-        ((["a", threading.Lock()], True), "unportable"),
-        (({"a"}, True), "bad-result"),
-        (((item for item in [1 / 3, "x"]), "no bool"), "bad-result"),
-        (((1 / n for n in [1, 0]), True), "raised"),
-    ],
-)
-def test_state_7_of_a_multi_call_nothing_goes_on(app, isolated, result, reason):
-    compute = wallaroo.state_computation_multi(name="c")
-
-    @compute
-    def alter(message, state):
-        state.items.append("altered")
-        return result
-
-    found = isolated(app(("to_stateful", alter, Seen, "s")), [b"a"])
-    assert found.output == []
-    assert [letter.reason for letter in found.dead_letters] == [reason]
-    assert "altered" not in repr(found.structures)
-
-
 def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
     @wallaroo.state_computation(name="rebinds")
     def rebinds(message, state):
@@ -113,23 +90,6 @@ def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
     ((_, state),) = found.structures["s"].items()
     assert state[0].endswith("Seen")
     assert state[3] == ["dict", [[["str", "items"], ["list", []]]]]
-
-
-def test_state_6_a_decoders_message_is_its_own_from_then_on(app, isolated):
-    only = Message("m")
-
-    @wallaroo.decoder(header_length=4, length_fmt=">I")
-    def decode_same(payload):
-        only.notes.append(payload.decode())
-        return only
-
-    @wallaroo.computation(name="alter")
-    def alter(message):
-        message.notes.append("!")
-        return message
-
-    found = isolated(app(("to", alter), decoder=decode_same), [b"a", b"b"])
-    assert found.output == [b"ma!;", b"mab!;"]
 
 
 # -- unportable ----------------------------------------------------------------------------------
@@ -190,44 +150,6 @@ def test_dead_2_what_fails_to_come_back_later_harms_no_other(app, isolated, step
         assert len(outputs) in (2, 3)
     assert {letter.reason for letter in found.dead_letters} <= {"unportable"}
     assert {letter.lineage for letter in found.dead_letters} <= {(1,)}
-
-
-class StateThatStays:
-    def __setstate__(self, state):
-        if state.get("poisoned"):
-            StateThatStays.loads += 1
-            if StateThatStays.loads > 1:
-                raise ValueError("cannot be read back")
-        self.__dict__.update(state)
-
-    loads = 0
-
-
-def test_dead_2_a_state_that_fails_to_come_back_later(app, isolated):
-    StateThatStays.loads = 0
-
-    @wallaroo.state_computation(name="poison")
-    def poison(message, state):
-        state.poisoned = message == "x"
-        return message, True
-
-    application = app(
-        (
-            "to_state_partition",
-            poison,
-            StateThatStays,
-            "s",
-            wallaroo.partition(lambda message: "k" if message in ("x", "y", "z") else message),
-        )
-    )
-    payloads = [b"a", b"x", b"y", b"z", b"a"]
-    from wallaroo_reference.isolated.interpreter import Interpreter
-
-    machine = Interpreter(application)
-    machine.feed("p", payloads)
-    assert machine.outputs["p", 0][0] == b"'a';"
-    assert machine.outputs["p", 0][-1] == b"'a';"
-    assert {letter.reason for letter in machine.dead_letters} <= {"unportable"}
 
 
 class ExitsWhenPickled:

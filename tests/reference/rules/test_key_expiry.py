@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import pickle
 import types
+from dataclasses import replace
 
 import pytest
-from small_windows import Gather, built, config, encode_repr, events, initial, said, sink
+from small_windows import arrivals, built, config, encode_repr, events, initial, said, sink
 
 import wallaroo
-from wallaroo import range_windows, seconds
+from wallaroo import seconds, testing
+from wallaroo.engine import Case, load_engine
 from wallaroo.records import Frame, Tick
+from wallaroo.topology import Codec
 
 
 def count(event, state):
@@ -75,27 +79,6 @@ def as_json(value):
     return json.dumps(value).encode()
 
 
-def test_key_5_messages_states_and_accumulators_go_through_it(isolated):
-    seen = []
-
-    def serialize(value):
-        seen.append(value)
-        return as_json(value)
-
-    step = counting(None)
-    keyed = events().key_by(initial)
-    result = isolated(
-        coded(serialize, json.loads)(
-            keyed.to(step).to_sink(sink()),
-            keyed.to(range_windows(TEN).over(Gather())).to_sink(sink()),
-        ),
-        {"events": [b"a 1"]},
-    )
-    assert result.outputs == {("events", 0): [b"1;"], ("events", 1): [b"'a:a@0-10';"]}
-    for what in (("a", 1.0), 1, ["a"], "a", "a:a@0-10"):
-        assert what in seen
-
-
 def test_key_5_keys_do_not_go_through_it(isolated):
     keyed = events().key_by(wallaroo.key_extractor(lambda event: (event[0], 1)))
     application = coded(as_json, json.loads)(keyed.to(counting(None)).to_sink(sink()))
@@ -109,3 +92,44 @@ def test_key_5_one_without_the_other_has_no_effect(isolated):
     for serialize, deserialize in ((broken, None), (None, broken)):
         application = coded(serialize, deserialize)(events().to_sink(sink(encode_repr)))
         assert said(isolated(application, {"events": [b"a 1"]})) == ["'a', 1.0"]
+
+
+def with_codec(pipeline, serialize=pickle.dumps, deserialize=pickle.loads):
+    return replace(built(pipeline.to_sink(sink())), codec=Codec(serialize, deserialize))
+
+
+def kept_as_text(value):
+    return "text" if value == ("a", 1.0) else pickle.dumps(value)
+
+
+def test_key_5_what_serialize_returns_is_bytes_or_the_message_is_unportable(isolated):
+    result = isolated(with_codec(arrivals(), kept_as_text), {"events": [b"a 1", b"b 2"]})
+    assert result.output == [b"('b', 2.0);"]
+    (letter,) = result.dead_letters
+    assert (letter.reason, letter.lineage) == ("unportable", (0,))
+    assert letter.error.endswith("TypeError: serialize returned a str, not bytes")
+
+
+@pytest.mark.parametrize("failing", ["serialize", "deserialize"])
+def test_dead_3_an_exit_in_a_codec_ends_the_run(failing):
+    def exits(value):
+        raise SystemExit(3)
+
+    application = with_codec(arrivals(), **{failing: exits})
+    trace = load_engine("reference").run(Case(application, [("events", b"a 1")]))
+    assert trace.ended is not None
+    assert (trace.ended.kind, trace.ended.error_type) == ("exit", "SystemExit")
+
+
+def test_key_5_trusting_mode_asks_the_codec_only_for_what_it_copies():
+    asked = []
+
+    def nothing(value):
+        asked.append(value)
+
+    application = with_codec(arrivals(), nothing)
+    records = {"events": [b"a 1", b"b 2"]}
+    assert len(testing.run(application, records, isolation="trusting").output) == 2
+    assert asked == []
+    isolated = testing.run(application, records, isolation="isolated")
+    assert [one.reason for one in isolated.dead_letters] == ["unportable", "unportable"]

@@ -1,48 +1,15 @@
-"""Windows: panes and accumulators (window-5, window-11), sessions (window-7)."""
+"""Windows: accumulators, late messages, sessions (window-1, window-4 to window-7, window-11)."""
 
 from __future__ import annotations
 
 import pytest
-from small_windows import Gather, config, initial, said, sink, windowed
+from small_windows import Gather, built, config, events, initial, said, sink, windowed
 
 import wallaroo
 from wallaroo import range_windows, seconds, session_windows
+from wallaroo.records import End, Frame
 
 TEN = range_windows(seconds(10))
-
-
-@pytest.mark.parametrize("careless", ["update", "combine", "output"])
-def test_window_5_what_is_done_to_an_accumulator_shows_nowhere_else(isolated, careless):
-    kept = []
-
-    class Lists:
-        def initial_accumulator(self):
-            return []
-
-        def update(self, event, names):
-            if careless == "update":
-                for one in kept:
-                    one.append("spoilt")
-                kept.append(names)
-            names.append(event[0])
-
-        def combine(self, earlier, later):
-            merged = [*earlier, *later]
-            if careless == "combine":
-                earlier.append("spoilt")
-                later.append("spoilt")
-            return merged
-
-        def output(self, key, names, window):
-            text = "".join(names)
-            if careless == "output":
-                names.append("spoilt")
-            return text
-
-    windows = TEN.with_slide(seconds(5)).with_delay(seconds(10))
-    application = windowed(windows, Lists())
-    log = [b"a1 1", b"a2 6", b"a3 11", b"a4 2"]
-    assert said(isolated(application, {"events": log})) == ["a1a4", "a1a4a2", "a2a3", "a3"]
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit])
@@ -79,3 +46,62 @@ PATIENT = session_windows(seconds(10)).with_delay(seconds(100))
 
 def test_window_7_on_a_tie_the_one_that_was_there_comes_first(run):
     assert said(run(windowed(PATIENT), {"events": [b"a1 1", b"a2 1"]})) == ["a:a1+a2@1-11"]
+
+
+LOG = {"events": [b"a1 1", b"b1 2", b"a2 3"]}
+
+
+class InPlace:
+    def initial_accumulator(self):
+        return []
+
+    def update(self, event, names):
+        names.append(event[0])
+
+    def combine(self, earlier, later):
+        earlier += later
+
+    def output(self, key, names):
+        return "".join(names)
+
+
+def test_window_4_output_with_and_without_the_window(run):
+    class Window(InPlace):
+        def output(self, key, names, window):
+            return key, window.start, window.end
+
+    class Default(InPlace):
+        def output(self, key, names, window=None):
+            return window is not None
+
+    assert run(windowed(TEN, Window), LOG).output[0] == b"('a', 0, 10000000000);"
+    assert run(windowed(TEN, Default), LOG).output[0] == b"True;"
+
+
+@pytest.mark.parametrize("method", ["initial_accumulator", "update", "combine", "output"])
+def test_dead_3_system_exit_in_an_aggregation_ends_the_run(run, method):
+    class Leaving(Gather):
+        pass
+
+    def leave(self, *arguments):
+        raise SystemExit
+
+    setattr(Leaving, method, leave)
+    windows = TEN.with_slide(seconds(5)).with_delay(seconds(10))
+    result = run(windowed(windows, Leaving()), {"events": [b"a1 1", b"a2 6"]})
+    assert (result.trace.ended.kind, result.trace.ended.step) == ("exit", "gather")
+    assert result.dead_letters == []
+
+
+def late(policy, windows=TEN):
+    return windowed(windows.with_late_data_policy(policy))
+
+
+def test_window_6_when_every_source_has_ended_there_is_no_oldest_window(run):
+    left = events("left", event_time=None).key_by(initial)
+    step = TEN.with_late_data_policy("place-in-oldest-window").over(Gather())
+    application = built(left.to(step).to_sink(sink()))
+    log = [Frame("left", b"a 1", 1), End("left", 2), Frame("left", b"b 1", 3)]
+    result = run(application, log, end=False)
+    assert said(result) == ["a:a@0-10"]
+    assert [letter.reason.value for letter in result.dead_letters] == ["late"]

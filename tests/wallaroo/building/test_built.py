@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-
 from builder_parts import (
-    Counting,
     Counts,
     CountsBuilder,
-    Decoding,
-    Doubling,
-    Encoding,
-    First,
     begun,
     count,
     count_each,
@@ -23,8 +16,7 @@ from builder_parts import (
     split,
 )
 
-from wallaroo import ApplicationBuilder, TCPSinkConfig
-from wallaroo.operations import Stateful
+from wallaroo import ApplicationBuilder
 from wallaroo.topology import Sink, Source, Step
 
 CALLS = [
@@ -75,26 +67,3 @@ def test_build_1_an_error_leaves_the_builder_as_it_was():
     application = builder.to(double).done().build()
     assert [type(node) for node in application.nodes] == [Source, Step]
     assert application.partitions == ()
-
-
-def test_build_1_decoder_encoder_and_partition_function_may_be_classes():
-    for decoder, encoder, route in ((Decoding, Encoding, First), (Decoding(), Encoding(), First())):
-        application = (
-            ApplicationBuilder("app")
-            .new_pipeline("p", source(decoder=decoder))
-            .to_state_partition(Counting(), Counts, "counts", route)
-            .to_sink(TCPSinkConfig("127.0.0.1", 1, encoder))
-            .build()
-        )
-        (step,) = application.steps
-        assert isinstance(step.operation, Stateful)
-        assert step.operation.route.call("xyz") == "x"
-        assert application.sources["p"].config.decoder.call(b"a") == b"a"
-        assert application.sinks["p", 0].config.encoder.call(b"a") == b"a"
-
-
-def test_build_1_an_application_pickles():
-    application = begun().to(Doubling).to_stateful(count, Counts, "all").done().build()
-    copy = pickle.loads(pickle.dumps(application))
-    assert [step.name for step in copy.steps] == ["doubling", "count it"]
-    assert copy.partition["all"].builder.call is Counts

@@ -120,22 +120,6 @@ def numbers(path):
     return [json.loads(line)["lineage"][0] for line in lines], [f.stat().st_size for f in files]
 
 
-def test_a_full_file_is_rotated_and_nothing_is_deleted_below_the_bound(tmp_path):
-    path = tmp_path / "dead.jsonl"
-    for first in (0, 50):  # two runs
-        letters = DeadLetters(path, most=100_000)
-        for n in range(first, first + 50, 5):
-            letters.add([letter(one) for one in range(n, n + 5)])
-        letters.close()
-    found, sizes = numbers(path)
-    assert found == list(range(100))
-    assert len(sizes) > 3
-    assert max(sizes) <= 100_000 // 16
-    assert letters.deleted == 0
-    assert [one.name for one in files_of(path)[:2]] == ["dead.jsonl.000001", "dead.jsonl.000002"]
-    assert all(one.stat().st_mode & 0o777 == 0o600 for one in files_of(path))
-
-
 def test_beyond_the_bound_the_oldest_are_deleted_and_that_is_said(tmp_path, caplog):
     path = tmp_path / "dead.jsonl"
     letters = DeadLetters(path, most=10_000)
@@ -155,17 +139,6 @@ def test_beyond_the_bound_the_oldest_are_deleted_and_that_is_said(tmp_path, capl
         r"more than 10,000 bytes \(--dead-letter-bytes\)",
         said[0],
     )
-
-
-def test_one_that_is_larger_than_a_file_stands_alone_and_makes_room_for_itself(tmp_path):
-    path = tmp_path / "dead.jsonl"
-    letters = DeadLetters(path, most=10_000)
-    letters.add([letter(n) for n in range(10)])
-    letters.add([letter(10, payload=bytes(5_000)), letter(11)])
-    found, sizes = numbers(path)
-    assert found[-2:] == [10, 11]
-    assert found[0] > 0
-    assert sum(sizes) <= 10_000
 
 
 @pytest.mark.parametrize("there_is_another", [False, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import stat
 import subprocess
 import sys
@@ -35,14 +34,6 @@ def payloads_of(log: InputLog, start: int, stop: int) -> list[bytes]:
     return [payload for run in log.runs(start, stop) for payload in run.payloads]
 
 
-def test_frames_of_all_sources_are_numbered_in_one_sequence(log):
-    assert log.append("a", [b"1", b""]) == 2
-    assert log.append("b", [b"2"]) == 3
-    assert log.read(0, 3) == [Frame("a", b"1"), Frame("a", b""), Frame("b", b"2")]
-    assert log.read(1, 2) == [Frame("a", b"")]
-    assert log.read(2, 2) == []
-
-
 def test_frames_are_durable_once_synced(log):
     log.append("a", [b"1"])
     assert log.durable_sequence == 0
@@ -57,34 +48,6 @@ def test_numbers_go_on_after_a_restart(log):
     assert (log.first_sequence, log.next_sequence, log.durable_sequence) == (0, 2, 2)
     log.append("b", [b"3"])
     assert payloads_of(log, 0, 3) == [b"1", b"2", b"3"]
-    log.close()
-
-
-def test_nothing_appended_is_nothing(log):
-    assert log.append("a", []) == 0
-    assert log.sync() == 0
-
-
-@pytest.mark.parametrize("file_bytes", [1, 100, 3000])
-def test_any_range_reads_back_across_files(tmp_path, file_bytes):
-    chance = random.Random(7)
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=file_bytes)
-    expected = []
-    while len(expected) < 300:
-        source = chance.choice("abc")
-        payloads = [chance.randbytes(chance.randrange(40)) for _ in range(chance.randrange(9))]
-        expected += [Frame(source, payload) for payload in payloads]
-        log.append(source, payloads)
-    for _ in range(50):
-        start = chance.randrange(len(expected))
-        stop = chance.randrange(start, len(expected) + 1)
-        assert log.read(start, stop) == expected[start:stop]
-        runs = log.runs(start, stop)
-        assert [n for r in runs for n in range(r.first, r.first + len(r.payloads))] == list(
-            range(start, stop)
-        )
-    log = reopened(log, file_bytes=file_bytes)
-    assert log.read(0, len(expected)) == expected
     log.close()
 
 

@@ -15,18 +15,6 @@ from wallaroo.transport.log_format import START
 MIB = 1 << 20
 
 
-def test_a_torn_end_of_garbage_is_dropped(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
-    log.append("a", [b"one"])
-    log.close()
-    (path,) = log.path.glob("*.log")
-    with path.open("ab") as file:
-        file.write(bytes(1000))
-    log = InputLog.open(log.path, max_bytes=MIB)
-    assert log.read(0, 1) == [Frame("a", b"one")]
-    log.close()
-
-
 def test_damage_before_the_end_is_an_error(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=1)
     log.append("a", [b"one"])

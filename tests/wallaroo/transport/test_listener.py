@@ -49,30 +49,6 @@ def test_while_paused_nothing_is_read_from_old_connections_or_new_ones(
     assert len(e.order) == 4 * len(PAYLOADS)
 
 
-def test_pausing_in_the_middle_of_a_delivery_holds_a_flood_back(loop_thread, eventually):
-    class Pausing(Received):
-        def receive(self, source, payloads):
-            super().receive(source, payloads)
-            listener.pause()
-
-    received = Pausing()
-    held = received.order
-    listener = Listener({"a": source()}, received)
-    loop_thread.call(listener.start)
-    flood = frames([bytes(1000)] * 20_000)
-    sock = socket.create_connection(listener.addresses["a"])
-    sender = threading.Thread(target=sock.sendall, args=(flood,))
-    sender.start()
-    sender.join(0.2)
-    assert sender.is_alive(), "20 MB do not fit into the system's buffers"
-    assert 0 < len(held) < 1000, "one read, not more"
-    while len(held) < 20_000:
-        loop_thread.call(listener.resume)
-    sender.join()
-    sock.close()
-    loop_thread.call(listener.close)
-
-
 def test_stop_1_what_was_received_before_the_stop_is_delivered(loop_thread, edge, eventually):
     e = edge()
     loop_thread.call(e.listener.pause)

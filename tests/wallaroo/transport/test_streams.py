@@ -13,22 +13,6 @@ from listening import Received
 from wallaroo.transport.streams import LineParser, LineReader, StreamSink, TooLongError
 
 
-@pytest.mark.parametrize(
-    ("pieces", "lines"),
-    [
-        ([b"a\nb\n"], [b"a", b"b"]),
-        ([b"a", b"\n", b"\n\nb"], [b"a", b"", b"", b"b"]),
-        ([b"a\r\n"], [b"a\r"]),
-        ([b""], []),
-        ([b"\xff\n"], [b"\xff"]),
-    ],
-)
-def test_a_line_is_a_message_without_its_newline(pieces, lines):
-    parser = LineParser(10)
-    got = [line for piece in pieces for line in parser.feed(piece)]
-    assert got + parser.end() == lines
-
-
 @pytest.mark.parametrize("pieces", [[b"ok\n123456\nok"], [b"ok\n", b"123", b"456"]])
 def test_frame_3_a_line_over_max_size_ends_the_stream(pieces):
     parser = LineParser(5)
@@ -63,17 +47,6 @@ def pipe():
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as reader, os.fdopen(writing, "wb") as writer:
         yield reader, writer
-
-
-def test_an_output_is_a_line(loop_thread, pipe):
-    reader, writer = pipe
-    sink = StreamSink(writer)
-    loop_thread.call(sink.start)
-    loop_thread.call(sink.write, [b"a\n", b"b", b""])
-    loop_thread.run(sink.drain(), 20)
-    assert (sink.written, sink.pending) == (3, 0)
-    assert reader.read(5) == b"a\nb\n\n"
-    loop_thread.call(sink.close)
 
 
 def test_a_slow_reader_fills_it_and_room_is_announced(loop_thread, pipe):

@@ -115,3 +115,8 @@ class Measureless(str):
 def test_dead_1_an_errors_text_is_had_whatever_its_str_does(error, text):
     assert describe_error(error) == text
     assert type(describe_error(error)) is str
+
+
+def test_describe_error_leaves_ctrl_c_to_who_pressed_it():
+    with pytest.raises(KeyboardInterrupt):
+        describe_error(with_text(raising(KeyboardInterrupt)))

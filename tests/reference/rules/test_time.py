@@ -1,4 +1,4 @@
-"""Event times: what they may be, and what becomes of a message that has none (time-2)."""
+"""Time: event times, records and their order, idle sources (time-1 to time-4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import enum
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from small_windows import Gather, arrivals, built, events, fail, initial, sink, when, windowed
+from small_windows import (
+    Gather,
+    arrivals,
+    built,
+    events,
+    fail,
+    initial,
+    said,
+    sink,
+    when,
+    windowed,
+)
 
 import wallaroo
 from wallaroo import range_windows, seconds
@@ -108,6 +119,8 @@ def test_time_2_an_event_time_too_far_ahead_of_its_arrival_is_none(run, windows)
 
 
 _AHEAD = [(b"a", 5), (b"b", 7), (b"c", 7), (b"d", 1_772_442_000), (b"e", 3)]
+
+
 """A name and an event time of each second."""
 
 
@@ -115,3 +128,53 @@ _AHEAD = [(b"a", 5), (b"b", 7), (b"c", 7), (b"d", 1_772_442_000), (b"e", 3)]
 def test_time_2_max_ahead_is_a_duration_of_event_times(event_time, max_ahead):
     with pytest.raises(wallaroo.WallarooParameterError, match="max_ahead"):
         events(event_time=event_time, max_ahead=max_ahead)
+
+
+def test_time_1_a_session_writes_one_tick_at_each_due_time(step, letters):
+    pipeline = arrivals().key_by(initial).to(TEN.over(Gather())).to(fail)
+    session = step(built(pipeline.to_sink(sink())))
+    session.send("events", b"a 0")
+    session.advance(seconds(9))
+    session.send("events", b"b 0")
+    session.advance(seconds(2))
+    session.send("events", b"c 0")
+    session.advance(seconds(100))
+    # 0, 1: frames; 2: a tick at 10 s; 3: a frame; 4: a tick at 20 s.
+    found = letters(session.result)
+    assert [letter[0] for letter in found] == [(2, -1, 0), (2, -1, 1), (4, -1, 0)]
+    assert [letter.source for letter in session.dead_letters] == [None, None, None]
+
+
+def test_time_4_very_many_windows_due_in_one_record(isolated):
+    windows = range_windows(seconds(10_000)).with_slide(seconds(1))
+    log = [f"{letter} 10000".encode() for letter in "abcdefghij"]
+    result = isolated(windowed(windows), {"events": [*log, b"z 30000"]}, end=False)
+    assert len(result.output) == 100_000
+    assert said(result)[0] == "a:a@1-10001"
+    assert said(result)[-1] == "j:j@10000-20000"
+    assert {window.key for window in result.open_windows} == {"z"}
+
+
+def test_time_4_very_many_keys_due_in_one_record(run):
+    by_name = wallaroo.key_extractor(lambda event: event[0])
+    application = built(events().key_by(by_name).to(TEN.over(Gather())).to_sink(sink()))
+    log = [f"{n:06} 1".encode() for n in range(10_000)]
+    result = run(application, {"events": [*log, b"last 11"]}, end=False)
+    assert len(result.output) == 10_000
+    assert result.output == sorted(result.output)
+    assert [window.key for window in result.open_windows] == ["last"]
+
+
+IDLE = seconds(30)
+
+
+@pytest.mark.parametrize("frame", [b"a 9", b"nonsense", b"b 3"])
+def test_time_3_any_frame_of_its_own_ends_its_idleness(step, frame):
+    session = step(windowed(TEN, source=events(idle_after=IDLE)))
+    session.send("events", b"a 9")
+    session.advance(IDLE - 1)
+    session.send("events", frame)
+    session.advance(IDLE - 1)
+    assert session.output == []
+    session.advance(1)
+    assert said(session)[0].startswith("a:a")

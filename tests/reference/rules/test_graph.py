@@ -1,14 +1,36 @@
-"""Sources that need no network (graph-4)."""
+"""Pipelines that branch, and sources that need no network (graph-4, graph-5)."""
 
 from __future__ import annotations
 
 import threading
 
 import pytest
-from small_windows import built, sink
+from small_windows import Gather, built, events, sink
 
 import wallaroo
+from wallaroo import range_windows, seconds
 from wallaroo.testing import Session
+
+
+def test_graph_5_a_key_extractor_in_a_second_place_has_a_number(run):
+    @wallaroo.key_extractor
+    def fails(event):
+        raise ValueError
+
+    application = built(*[events(name).key_by(fails).done() for name in ("one", "other")])
+    result = run(application, [("one", b"a 1"), ("other", b"b 2")])
+    assert [letter.step for letter in result.dead_letters] == ["fails", "fails (2)"]
+
+
+def test_graph_5_windows_in_several_places_are_windows_of_their_own(run):
+    words = events()
+    counted = range_windows(seconds(1)).over(Gather("counted"))
+    ways = [words.to(counted).done() for _ in range(3)]
+    result = run(built(*ways), {"events": [b"a 1"]}, end=False)
+    assert [one.step for one in result.open_windows] == ["counted", "counted (2)", "counted (3)"]
+    taken = words.to(range_windows(seconds(2)).over(Gather("counted (2)"))).done()
+    with pytest.raises(wallaroo.WallarooParameterError, match="has a step of that name too"):
+        built(*ways, taken)
 
 
 class Counting:
@@ -33,17 +55,6 @@ class Counting:
 
 def generator(counting, **options):
     return wallaroo.source("numbers", wallaroo.GenSourceConfig(counting, **options))
-
-
-def test_graph_4_none_at_once_is_an_empty_source(run):
-    class Nothing:
-        def initial_value(self):
-            return None
-
-        def apply(self, last):
-            raise AssertionError("it is not called after None")
-
-    assert run(built(generator(Nothing()).to_sink(sink()))).output == []
 
 
 @pytest.mark.parametrize("first", [0, "", b"", [], False])
