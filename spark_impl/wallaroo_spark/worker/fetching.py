@@ -17,7 +17,7 @@ from wallaroo.transport.kafka.reader import RunReader
 from wallaroo_spark.wire.job import Fetched, Kind, Run, Topic
 
 _CLIENTS = 16  # topics that a process keeps a client of
-_QUEUED = {"queued.max.messages.kbytes": 1024}  # little more is read than a task wants
+_AHEAD = 1_024  # KiB: little more is read than a task wants
 
 
 class Fetching:
@@ -37,12 +37,14 @@ class Fetching:
         self.contexts: dict[int, Context] = {}
         self.fetched = dict.fromkeys(topics, Fetched())
         self._readers = {source: _reader(source, topic) for source, topic in topics.items()}
-        firsts: dict[str, dict[int, int]] = {source: {} for source in topics}
+        places: dict[str, dict[int, range]] = {source: {} for source in topics}
         for run in frames:
             if run.kind is Kind.OFFSETS:
-                firsts[run.source].setdefault(run.partitions[0], run.items[0])
-        for source, positions in firsts.items():
-            self._readers[source].go_to(positions)
+                (partition,), there = run.partitions, places[run.source]
+                first = there.get(partition, run.items).start
+                there[partition] = range(first, run.items.stop)
+        for source, some in places.items():
+            self._readers[source].go_to(some)
 
     def of(self, run: Run) -> Iterator[Run]:
         """Yield a run; if it is of offsets, the records that stand there.
@@ -81,11 +83,12 @@ class Fetching:
 
 @functools.lru_cache(maxsize=_CLIENTS)
 def _reader(source: str, topic: Topic) -> RunReader:
-    cluster = Cluster(topic.brokers, _QUEUED | dict(topic.options), f"source {escaped(source)}")
+    cluster = Cluster(topic.brokers, dict(topic.options), f"source {escaped(source)}")
     return RunReader(
         cluster,
         topic.name,
         "wallaroo",  # names no group: nothing is committed
         committed_only=topic.committed_only,
         going_on=lambda: True,
+        ahead=_AHEAD,
     )

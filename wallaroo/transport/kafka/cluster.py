@@ -94,12 +94,13 @@ class Cluster:
         self._options = dict(options)
         self._troubles = RateLimited(_log, burst=1, interval=30.0)
 
-    def consumer(self, group: str, *, committed_only: bool) -> Consumer:
+    def consumer(self, group: str, *, committed_only: bool, ahead: int = 16_384) -> Consumer:
         """Return a consumer that reads what it is assigned, and commits nothing by itself.
 
         Args:
             group: names the group in which positions are committed; there is no membership in it.
             committed_only: leave out records of transactions that are open or aborted (kafka-11).
+            ahead: KiB that it reads ahead of what is taken.
 
         Raises:
             BrokerError: an option is not one of the client's.
@@ -114,7 +115,7 @@ class Cluster:
                 "auto.offset.reset": "error",  # an offset that is gone is refused (kafka-5)
                 "isolation.level": "read_committed" if committed_only else "read_uncommitted",
             },
-            {"fetch.wait.max.ms": 100, "queued.max.messages.kbytes": 16_384},
+            {"fetch.wait.max.ms": 100, "queued.max.messages.kbytes": ahead},
         )
         return made
 

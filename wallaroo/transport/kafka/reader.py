@@ -28,6 +28,7 @@ _GATHER = 0.005  # seconds in which more may come, once there is something: fewe
 _WAIT = 0.05  # seconds between looks whether to go on
 _IN_TURN = 1_000  # offsets of a partition before the next one has its turn (kafka-10)
 _AHEAD = 4 << 20  # bytes of a partition that are kept while another one's are wanted
+_NO_END = 1 << 63
 _COST = 100  # bytes to keep a message, besides its value
 
 
@@ -40,6 +41,7 @@ class RunReader:
         group: see `Cluster.consumer`.
         committed_only: see `Cluster.consumer`.
         going_on: whether to wait further for records; it is asked often.
+        ahead: see `Cluster.consumer`.
     """
 
     def __init__(
@@ -50,15 +52,19 @@ class RunReader:
         *,
         committed_only: bool,
         going_on: Callable[[], bool],
+        ahead: int = 16_384,
     ) -> None:
         self._kafka = client()
         self._cluster = cluster
         self._topic = topic
         self._going_on = going_on
-        self._consumer: Consumer = cluster.consumer(group, committed_only=committed_only)
+        self._consumer: Consumer = cluster.consumer(
+            group, committed_only=committed_only, ahead=ahead
+        )
         self._waiting: dict[int, deque[Message]] = {}  # read, and not wanted yet
         self._size: dict[int, int] = {}  # bytes of them
         self._paused: set[int] = set()
+        self._ends: dict[int, int] = {}  # of partitions of which no more is wanted
         self._reached: dict[int, int] = {}  # the offset up to which there is nothing more to read
         self.positions: dict[int, int] = {}
         self.bytes_in = 0  # of the values that were read
@@ -74,12 +80,15 @@ class RunReader:
             [self._kafka.TopicPartition(self._topic, *place) for place in positions.items()]
         )
 
-    def go_to(self, positions: Mapping[int, int]) -> None:
-        """Read these partitions and no others, each from an offset on."""
-        for before in (self.positions, self._waiting, self._size, self._reached, self._paused):
+    def go_to(self, places: Mapping[int, range]) -> None:
+        """Read these offsets of these partitions, and no others."""
+        for partition in list(self._paused):  # else it would be so when it is assigned again
+            self._resume(partition)
+        for before in (self.positions, self._waiting, self._size, self._reached):
             before.clear()
         self._consumer.unassign()
-        self.add(positions)
+        self._ends = {partition: offsets.stop for partition, offsets in places.items()}
+        self.add({partition: offsets.start for partition, offsets in places.items()})
 
     def some(self) -> list[KafkaRun]:
         """Return runs that are there now; none if nothing has come for a moment.
@@ -186,7 +195,9 @@ class RunReader:
                     raise wrong
                 self._cluster.trouble(error)  # the client goes on by itself (kafka-12)
         for partition, size in self._size.items():
-            if size > _AHEAD and partition not in self._paused:
+            waiting = self._waiting[partition]
+            all_there = waiting and waiting[-1].offset() + 1 >= self._ends.get(partition, _NO_END)
+            if (size > _AHEAD or all_there) and partition not in self._paused:
                 self._paused.add(partition)
                 self._consumer.pause([self._kafka.TopicPartition(self._topic, partition)])
 

@@ -160,7 +160,7 @@ class KafkaSources:
         reader = self._readers.get(source)
         if reader is None:
             reader = self._readers[source] = self.sources[source].reader(self._going_on)
-        reader.go_to({partition: offsets[0]})
+        reader.go_to({partition: range(offsets[0], offsets[-1] + 1)})
         run = reader.exactly(partition, offsets[0], offsets[-1])
         reader.go_to({})
         wanted = set(offsets)

@@ -63,6 +63,18 @@ def test_a_run_is_read_again_over_the_offsets_that_hold_nothing(kafka, reader):
     assert run.pieces(topic, whole=False) == [[b"0", b"1"], 1, [b"0", b"1"], 1]
 
 
+def test_a_reader_that_has_read_ahead_goes_elsewhere_and_back(kafka, reader):
+    topic = kafka.topic(2)
+    kafka.send(topic, *[{"value": bytes(1_000), "partition": n % 2} for n in range(12_000)])
+    again = reader(topic, {})
+    for _ in range(2):
+        again.go_to({0: range(6_000), 1: range(6_000)})
+        assert len(again.exactly(1, 0, 5_999).messages) == 6_000  # the other is kept from reading
+        again.go_to({0: range(10, 20)})
+        assert [one.offset() for one in again.exactly(0, 10, 19).messages] == [*range(10, 20)]
+        again.go_to({})
+
+
 def test_runs_of_several_partitions_are_read_again_in_the_order_of_the_log(kafka, reader):
     topic = kafka.topic(2)
     large = [{"value": bytes(1_000), "partition": number % 2} for number in range(12_000)]
