@@ -107,7 +107,8 @@ def test_kafka_1_whatever_is_killed_each_record_counts_once(kafka, receiver, tmp
         if mixed:
             wanted["k9"] = {*range(100)} if kill else {*range(100), *range(3_000, 3_100)}
 
-        def all_there(wanted=wanted, kill=kill):
+        def all_there(run=run, wanted=wanted, kill=kill):
+            assert run.poll() is None, run.stderr.read()
             found = {key: {*some} for key, some in counted(received(receiver)).items()}
             if kill:  # some records are not processed, or not committed
                 return len(found.get("k0", ())) > 100 and found.get("k9") == wanted.get("k9")
