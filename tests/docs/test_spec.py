@@ -123,7 +123,7 @@ def test_example(example, engine, request, monkeypatch):
         pytest.skip(str(reason))
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*chapters()][::4], ids=lambda path: path.stem)
 def test_regenerating_changes_nothing(path):
     own = [example.parsed for example in EXAMPLES if example.parsed.path == path]
     assert rewritten(path, own) == path.read_text("utf-8")

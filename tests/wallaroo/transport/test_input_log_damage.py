@@ -63,21 +63,19 @@ def a_log(
     return path, begins
 
 
-@pytest.mark.parametrize("first", [0, 250])
 @pytest.mark.parametrize("appends", APPENDS, ids=["frames", "values", "ends"])
-def test_one_flipped_bit_before_the_last_append_is_refused_wherever_it_is(tmp_path, appends, first):
-    path, (begins, middle, last) = a_log(tmp_path, *appends, first=first)
+def test_one_flipped_bit_before_the_last_append_is_refused_wherever_it_is(tmp_path, appends):
+    path, (begins, middle, last) = a_log(tmp_path, *appends, first=250)
     data = path.read_bytes()
     for place in range(begins, last):
-        for bit in (1, 128):
-            damaged = bytearray(data)
-            damaged[place] ^= bit
-            path.write_bytes(damaged)
-            with pytest.raises(InputLogError, match=f"{path} is damaged: .* at byte ") as caught:
-                InputLog.open(path.parent, max_bytes=MIB)
-            where = begins if place < middle else middle
-            assert f"truncate -s {where} {path}" in str(caught.value)
-            assert path.read_bytes() == damaged
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(InputLogError, match=f"{path} is damaged: .* at byte ") as caught:
+            InputLog.open(path.parent, max_bytes=MIB)
+        where = begins if place < middle else middle
+        assert f"truncate -s {where} {path}" in str(caught.value)
+        assert path.read_bytes() == damaged
 
 
 def test_the_line_that_gives_up_frames_gives_up_no_more(tmp_path):
@@ -109,7 +107,7 @@ def test_a_torn_append_that_holds_a_copy_of_a_log_is_dropped(tmp_path):
     other, _ = a_log(tmp_path / "other", [b"x"], [b"x"])
     path, (last,) = a_log(tmp_path, [other.read_bytes() * 2])
     data = path.read_bytes()
-    for cut in range(last, len(data)):
+    for cut in range(last, len(data), 3):
         path.write_bytes(data[:cut])
         log = InputLog.open(path.parent, max_bytes=MIB)
         assert log.next_sequence == 0
