@@ -8,6 +8,7 @@ since more examples would tell more about our code and not about the version).
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+from receiving import Receiver
 
 import wallaroo
 
@@ -124,6 +126,13 @@ def kafka():
             yield made
     except NoBrokerError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def receiver():
+    """A sink's peer."""
+    with contextlib.closing(Receiver()) as made:
+        yield made
 
 
 @pytest.fixture

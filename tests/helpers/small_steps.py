@@ -24,10 +24,6 @@ def stateful(function):
     return wallaroo.state_computation(name=function.__name__)(function)
 
 
-def stateful_multi(function):
-    return wallaroo.state_computation_multi(name=function.__name__)(function)
-
-
 def gives(value):
     """A computation that gives `value` for every message."""
     return wallaroo.computation(name="gives")(lambda message: value)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from receiving import Receiver
 from wallaroo_spark.jvm.java import find_java, options_for
 from wallaroo_spark.jvm.process import archive_for
 from wallaroo_spark.jvm.settings import SessionSettings
@@ -27,14 +26,6 @@ def spark_engine():
 def reference():
     """The engine whose answers are right."""
     return load_engine("reference")
-
-
-@pytest.fixture
-def receiver():
-    """A sink's peer."""
-    made = Receiver()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="session")

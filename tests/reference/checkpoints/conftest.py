@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from receiving import Receiver
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import ServeOptions
-
-
-@pytest.fixture
-def receiver():
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
 
 
 class Served:

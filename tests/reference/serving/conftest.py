@@ -1,19 +1,11 @@
-"""An engine that is served, and a receiver of its outputs."""
+"""An engine that is served."""
 
 from __future__ import annotations
 
 import pytest
-from receiving import Receiver
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import ServeOptions
-
-
-@pytest.fixture
-def receiver():
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 from counted import Count, line, text, whole
-from receiving import Receiver, eventually
+from receiving import eventually
 from served import BOTH
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.serving.server import Server
@@ -43,13 +43,6 @@ def slow(message):
 def count(message, state):
     state.count += 1
     return f"{message} {state.count}", True
-
-
-@pytest.fixture
-def receiver():
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
 
 
 @pytest.fixture

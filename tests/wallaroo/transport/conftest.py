@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import time
-
 import pytest
+import receiving
 from listening import Edge
 
 from wallaroo.transport.threads import LoopThread
@@ -18,15 +17,7 @@ def loop_thread():
 
 @pytest.fixture
 def eventually():
-    """Wait until a condition holds; how long it may take is no matter of the test."""
-
-    def wait(condition, seconds=20.0):
-        end = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < end, "it did not come about"
-            time.sleep(0.002)
-
-    return wait
+    return receiving.eventually
 
 
 @pytest.fixture
