@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from wallaroo import (
-    WallarooParameterError,
     count_windows,
     milliseconds,
     minutes,
@@ -31,18 +28,3 @@ def test_window_1_as_people_read_them():
     assert session_windows(minutes(30)).described() == "sessions, gap 30 min"
     assert count_windows(5).with_timeout(7).described() == "count 5, timeout 7 ns"
     assert show_duration(0) == "0 ns"
-
-
-def test_an_error_about_an_aggregation_has_its_name():
-    class Total:
-        def name(self):
-            return "total of prices"
-
-        def initial_accumulator(self):
-            return 0
-
-        def update(self, message):
-            return message
-
-    with pytest.raises(WallarooParameterError, match=r"^aggregation 'total of prices': Total\.upd"):
-        TEN.over(Total())

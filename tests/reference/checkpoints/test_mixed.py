@@ -15,7 +15,6 @@ from wallaroo_reference.compiled.machine import Compiled
 
 from wallaroo.cli.main import main
 from wallaroo.errors import WallarooError
-from wallaroo.transport.checkpoint import CheckpointDirectory
 
 _seeds = itertools.count()
 
@@ -96,12 +95,3 @@ def test_a_whole_copy_goes_on_and_so_does_the_original(tmp_path):
     for directory in (tmp_path / "c", tmp_path / "d") * 2:
         run(directory, b"b")
         assert main(["checkpoint", str(directory), "--verify"]) == 0
-
-
-def test_the_numbers_come_from_where_they_are_said_to(tmp_path):
-    for name in "ab":
-        made = CheckpointDirectory(tmp_path / name, "reference", random.Random(7).randbytes)
-        made.identify("reference", application(), None)
-        made.begin_run()
-        made.close()
-    assert tree(tmp_path / "a") == tree(tmp_path / "b")

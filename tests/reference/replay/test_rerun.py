@@ -287,16 +287,3 @@ def test_what_is_written_does_not_replace_the_recording(tmp_path, capfd):
         code, _, said = called(capfd, "rerun", made, app, option, target)
         assert (code, "is in the recording" in said) == (2, True)
     assert file.read_bytes() == content
-
-
-def test_a_fifo_in_place_of_a_file_does_not_hang(tmp_path, capfd):
-    made, app = voted(tmp_path, *LINES)
-    made = Path(made)
-    for file in (made / "identity.json", *(made / "input").glob("*.log")):
-        content = file.read_bytes()
-        file.unlink()
-        os.mkfifo(file)
-        code, _, said = called(capfd, "rerun", made, app)
-        assert (code, "is not a regular file" in said) == (1, True)
-        file.unlink()
-        file.write_bytes(content)

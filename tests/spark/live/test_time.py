@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import socket
 from pathlib import Path
 
 import pytest
 from counted import Count as Counted
 from counted import send, sink, source
-from hypothesis import settings
 from receiving import Receiver, eventually
 from standing_clock import NOON, SECOND, Clock
 from wallaroo_reference.replay.feeding import Input
@@ -170,30 +168,6 @@ def test_time_1_a_tick_comes_when_something_is_due_and_only_then(serve, receiver
     p, e = sorted(receiver.got(2))
     assert p == b"a from 0: 2\nb from 0: 2\nc from 20: 1\n"
     assert e == b"all from 0: 1\nall from 10: 1\nall from 30: 1\n"
-
-
-class Fatal(Count):
-    def output(self, key, count, window):
-        if key == "die":
-            os._exit(9)
-        return super().output(key, count, window)
-
-
-@shared
-@pytest.mark.skipif(
-    settings.get_current_profile_name() != "nightly",
-    reason="workers die a dozen times; test_call_monitor.py has the lineage's way",
-)
-def test_dead_3_the_death_of_a_worker_in_a_window_ends_the_run_there(serve, receiver):
-    session()
-    windows = source(event_time=seconds_of).key_by(first_word).to(TEN_SECONDS.over(Fatal))
-    handle = serve(built(receiver.port, windows), Clock())
-    send(handle, "a 1", "c 2", "die 3", "zoo 4", "a 30")
-    summary = handle.wait(PATIENCE)
-    assert summary.exit_code == 1
-    # The windows of one turn are numbered over both shards: a, c, die.
-    assert summary.problem.endswith("at step 'Fatal' of pipeline 'p', message 4.-1.2")
-    assert receiver.data == b"a from 0: 1\nc from 0: 1\n"
 
 
 def committed(checkpoint):
