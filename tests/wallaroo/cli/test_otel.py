@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from receiving import eventually
+from recorded import VOTES
 from running import wallaroo
 
 from wallaroo.frames import frames
@@ -17,55 +18,9 @@ pytest.importorskip("opentelemetry.sdk")
 
 from collector import Collector, attributes
 
-APP = """
-import time
-import wallaroo
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload.decode()
-
-@wallaroo.computation_multi(name="words")
-def words(text):
-    for word in text.split():
-        yield None if word == "-" else word
-
-@wallaroo.computation(name="check")
-def check(word):
-    if word == "bad":
-        raise ValueError("a bad word")
-    return word
-
-class Count:
-    count = 0
-
-@wallaroo.state_computation(name="count")
-def count(word, state):
-    time.sleep(0.005)
-    state.count += 1
-    return f"{word} {state.count}", True
-
-@wallaroo.partition
-def itself(word):
-    return word
-
-@wallaroo.encoder
-def encode(text):
-    return text + "\\n"
-
-def application_setup(args):
-    (host, port), = wallaroo.tcp_parse_input_addrs(args)
-    (out_host, out_port), = wallaroo.tcp_parse_output_addrs(args)
-    return (
-        wallaroo.ApplicationBuilder("app")
-        .new_pipeline("p", wallaroo.TCPSourceConfig(host, port, decode))
-        .to(words)
-        .to(check)
-        .to_state_partition(count, Count, "counts", itself)
-        .to_sink(wallaroo.TCPSinkConfig(out_host, out_port, encode))
-        .build()
-    )
-"""
+APP = VOTES.replace("import wallaroo", "import time\nimport wallaroo").replace(
+    "    state.count += 1", "    time.sleep(0.005)\n    state.count += 1"
+)
 
 
 @pytest.fixture
@@ -78,8 +33,8 @@ def app_file(tmp_path):
 def stopped(process):
     """Send a run a message; when its outputs have come, stop it; return what it said."""
     with process.connect() as sender:
-        sender.sendall(frames([b"a - bad b"]))
-        eventually(lambda: process.received == b"a 1\nb 1\n")
+        sender.sendall(frames([b"a bad b"]))
+        eventually(lambda: process.received == b"a 1b 1")
     process.process.send_signal(signal.SIGTERM)
     code, errors, _ = process.wait()
     assert code == 0
@@ -91,42 +46,26 @@ def test_figures_and_traces_come_to_a_collector(run, mode):
     with Collector() as collector:
         stopped(run("--otel", collector.url, *mode))
         found = collector.values()
-        assert found["wallaroo_source_frames", ("p",)] == 1
-        assert found["wallaroo_sink_outputs", ("p/0",)] == 2
-        assert found["wallaroo_dead_letters", ("step", "p", "check", "1", "raised")] == 1
-        calls, seconds = found["wallaroo_node_call_seconds", ("step", "p", "count", "2")]
-        assert calls == 2
+        assert found["wallaroo_source_frames", ("words",)] == 1
+        assert found["wallaroo_sink_outputs", ("words/0",)] == 2
+        assert found["wallaroo_dead_letters", ("step", "words", "count", "1", "raised")] == 1
+        calls, seconds = found["wallaroo_node_call_seconds", ("step", "words", "count", "1")]
+        assert calls == 3
         assert seconds >= 0.01
         assert found["process.memory.usage", ()] > 1_000_000
         resource = attributes(collector.metrics[-1].resource_metrics[0].resource)
-        assert (resource["service.name"], resource["wallaroo.engine"]) == ("app", "reference")
+        assert (resource["service.name"], resource["wallaroo.engine"]) == ("votes", "reference")
 
         def word(lineage):
-            sink = ("sink p/0", lineage, "", [])
-            return ("step check", lineage, "", [("step count", lineage, "", [sink])])
+            return ("step count", lineage, "", [("sink words/0", lineage, "", [])])
 
+        failed = ("step count", "0.1", "ValueError: a bad word", [])
+        split = ("step split", "0", "", [word("0.0"), failed, word("0.2")])
         assert collector.traces() == [
-            (
-                *("frame p", "0", ""),
-                [
-                    (
-                        *("decode p", "0", ""),
-                        [
-                            (
-                                *("step words", "0", ""),
-                                [
-                                    word("0.0"),
-                                    ("step check", "0.2", "ValueError: a bad word", []),
-                                    word("0.3"),
-                                ],
-                            )
-                        ],
-                    )
-                ],
-            )
+            ("frame words", "0", "", [("decode words", "0", "", [split])])
         ]
         times = {span.name: span for span in collector.spans}
-        frame, count = times["frame p"], times["step count"]
+        frame, count = times["frame words"], times["step count"]
         assert count.end_time_unix_nano - count.start_time_unix_nano >= 5_000_000
         for span in collector.spans:
             assert frame.start_time_unix_nano <= span.start_time_unix_nano
@@ -141,7 +80,7 @@ def test_a_collector_that_is_away_costs_two_lines_and_nothing_else(run):
     assert f"figures are not taken at {url}: " in said
     assert f"traces are not taken at {url}: " in said
     assert "opentelemetry" not in said
-    assert "p: 1 in, 2 out" in said
+    assert "words: 1 in, 2 out" in said
 
 
 def test_without_it_nothing_of_it_is_imported(app_file):
