@@ -53,6 +53,15 @@ class ExactEntry(stats.StatsEntry):
     max_response_time: Any
     total_response_time: Any
 
+    def get_response_time_percentile(self, percent: float) -> Any:
+        """Return a percentile as HdrHistogram does, so that all figures agree."""
+        rank = max(1, int(self.num_requests * percent + 0.5))
+        for value in sorted(self.response_times):
+            rank -= self.response_times[value]
+            if rank <= 0:
+                return value
+        return 0.0
+
     def percentile(self) -> str:
         """Return the row's percentiles for the terminal."""
         name = f"{self.name:<{stats.STATS_NAME_WIDTH}}"
