@@ -12,7 +12,7 @@ import pytest
 from builder_parts import decode, sink, source
 
 import wallaroo
-from wallaroo.drawing.layout import HEIGHT, layout
+from wallaroo.drawing.layout import HEIGHT, Layout
 from wallaroo.drawing.mermaid import mermaid
 from wallaroo.drawing.svg import svg
 from wallaroo.drawing.tree import tree
@@ -241,7 +241,7 @@ def test_svg_is_described_for_those_who_do_not_see_it():
 
 @pytest.mark.parametrize("make", [market_spread, crossing, branched, diamond])
 def test_boxes_do_not_overlap_and_no_line_crosses_one(make):
-    plan = layout(make())
+    plan = Layout(make())
     boxes = [*plan.nodes, *plan.partitions]
     for number, one in enumerate(boxes):
         assert 0 <= one.x < one.right <= plan.width
@@ -266,13 +266,13 @@ def test_a_long_name_is_shortened_and_kept_in_the_tooltip():
     texts = [text.text or "" for text in root.iter(f"{SVG}text")]
     assert any(text.startswith("a very long") and text.endswith("…") for text in texts)
     assert any(name in (title.text or "") for title in root.iter(f"{SVG}title"))
-    assert max(box.height for box in layout(named(name)).nodes) == HEIGHT
+    assert max(box.height for box in Layout(named(name)).nodes) == HEIGHT
 
 
 @pytest.mark.parametrize("make", [market_spread, crossing, branched, diamond])
 def test_every_flow_of_the_plan_is_in_the_picture(make):
     application = make()
-    plan = layout(application)
+    plan = Layout(application)
     root = ET.fromstring(svg(application))
     paths = [path.get("d", "") for path in root.iter(f"{SVG}path") if path.get("class") == "flow"]
     assert len(paths) == len(plan.flows) + len(plan.dones)

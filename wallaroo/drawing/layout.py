@@ -68,11 +68,16 @@ class Lane:
     height: float
 
 
-@dataclass(frozen=True)
+def text_width(text: str, size: float) -> float:
+    """Return the approximate width of `text` in a proportional font of `size` pixels."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return size * (0.56 * (len(text) - wide) + 1.0 * wide)
+
+
 class Layout:
     """The whole picture.
 
-    Args:
+    Attributes:
         width: of the picture.
         height: of the picture.
         lanes: the pipelines.
@@ -83,28 +88,6 @@ class Layout:
         ties: for each tie between a step and its partition its corners.
     """
 
-    width: float
-    height: float
-    lanes: list[Lane]
-    nodes: list[Box]
-    partitions: list[Box]
-    flows: list[list[Point]]
-    dones: list[list[Point]]
-    ties: list[list[Point]]
-
-
-def layout(application: Application) -> Layout:
-    """Return the positions of the parts of `application`."""
-    return _Plan(application).layout()
-
-
-def text_width(text: str, size: float) -> float:
-    """Return the approximate width of `text` in a proportional font of `size` pixels."""
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return size * (0.56 * (len(text) - wide) + 1.0 * wide)
-
-
-class _Plan:
     def __init__(self, application: Application) -> None:
         self.application = application
         nodes = application.nodes
@@ -118,6 +101,15 @@ class _Plan:
         self.ends = ends_open(application)
         self.rows, self.depths = self._rows_of_lanes()
         self.x, self.widths = self._places()
+        self._place_boxes()
+        self.flows = [
+            self._flow(self.nodes[origin], self.nodes[index], self.columns[index])
+            for index, node in enumerate(nodes)
+            if not isinstance(node, Source)
+            for origin in node.inputs
+        ]
+        self.dones = [self._done(self.nodes[index], self.columns[index]) for index in self.ends]
+        self.ties = self._ties()
 
     def _columns(self) -> list[int]:
         """Return each node's column, counted from 0: that behind all its inputs."""
@@ -202,12 +194,13 @@ class _Plan:
         columns = [self.columns[user] for user in self.users[partition]]
         return min(columns), max(columns)
 
-    def layout(self) -> Layout:
+    def _place_boxes(self) -> None:
+        """Set the lanes, the boxes and the size of the picture, lane by lane."""
         nodes = self.application.nodes
         y = float(MARGIN + TITLE)
         boxes: dict[int, Box] = {}
         partitions: dict[int, Box] = {}
-        lanes: list[Lane] = []
+        self.lanes: list[Lane] = []
         last_column = max(self.columns)
         for name, lane in self.lane_of.items():
             members = [i for i, node in enumerate(nodes) if node.pipeline == name]
@@ -222,7 +215,7 @@ class _Plan:
                     last_column = max(last_column, column + 1)
             inside = self.depths[lane] * (HEIGHT + _ROW_GAP) - _ROW_GAP
             height = _LANE_TITLE + inside + _LANE_PADDING
-            lanes.append(Lane(name, y, height))
+            self.lanes.append(Lane(name, y, height))
             y += height + _LANE_GAP
             for row in self._rows(lane):
                 for partition in row:
@@ -231,26 +224,11 @@ class _Plan:
                     partitions[partition] = Box(self.x[column], y, width, PARTITION_HEIGHT, label)
                 y += PARTITION_HEIGHT + _LANE_GAP
         right = self.x[last_column] + self.widths[last_column] + _LANE_PADDING + MARGIN
-        placed = [boxes[index] for index in range(len(nodes))]
-        states = [partitions[index] for index in range(len(self.users))]
-        flows = [
-            self._flow(placed[origin], placed[index], self.columns[index])
-            for index, node in enumerate(nodes)
-            if not isinstance(node, Source)
-            for origin in node.inputs
-        ]
-        dones = [self._done(placed[index], self.columns[index]) for index in self.ends]
         title = text_width(self.application.name, 20) + 2 * MARGIN
-        return Layout(
-            max(right, min(title, 2 * _WIDEST)),
-            y - _LANE_GAP + MARGIN,
-            lanes,
-            placed,
-            states,
-            flows,
-            dones,
-            self._ties(placed, states),
-        )
+        self.width = max(right, min(title, 2 * _WIDEST))
+        self.height = y - _LANE_GAP + MARGIN
+        self.nodes = [boxes[index] for index in range(len(nodes))]
+        self.partitions = [partitions[index] for index in range(len(self.users))]
 
     def _flow(self, origin: Box, end: Box, column: int) -> list[Point]:
         """Return the corners of a flow, which changes its height in the gap before `column`."""
@@ -273,14 +251,14 @@ class _Plan:
             for other in range(len(self.rows))
         )
 
-    def _ties(self, nodes: list[Box], partitions: list[Box]) -> list[list[Point]]:
+    def _ties(self) -> list[list[Point]]:
         ties: list[list[Point]] = []
         tracks = 0
-        for partition, box in enumerate(partitions):
+        for partition, box in enumerate(self.partitions):
             first, home = self._first_lane(partition), self._home(partition)
             level = box.middle[1] - 18  # where the next tie meets the partition's side
             for user in self.users[partition]:
-                step, column, lane = nodes[user], self.columns[user], self._lane(user)
+                step, column, lane = self.nodes[user], self.columns[user], self._lane(user)
                 x = step.middle[0]
                 below = self._free(user, range(self.rows[user] + 1, self.depths[lane]))
                 above = self._free(user, range(self.rows[user]))

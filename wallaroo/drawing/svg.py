@@ -14,7 +14,6 @@ from wallaroo.drawing.layout import (
     Box,
     Layout,
     Point,
-    layout,
     text_width,
 )
 from wallaroo.drawing.tree import tree
@@ -64,7 +63,7 @@ def svg(application: Application, *, marked: bool = False) -> str:
         marked: for a page that changes parts of it. A node's group has its index as `data-node`, a
             state partition's group its name as `data-partition`, a flow `data-from` and `data-to`.
     """
-    plan = layout(application)
+    plan = Layout(application)
     title = f"Topology of {escaped(application.name)}"
     description = tree(application)
     ident = hashlib.blake2b(description.encode("utf-8"), digest_size=4).hexdigest()

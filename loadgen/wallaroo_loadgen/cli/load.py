@@ -21,7 +21,7 @@ from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.search import Search, run_search
 from wallaroo_loadgen.control.session import Session
 from wallaroo_loadgen.control.verdict import INTERRUPTED, OK, SLO_MISSED, exit_code, verdict
-from wallaroo_loadgen.presentation.files import cases_of_runs, cases_of_search, write_files
+from wallaroo_loadgen.presentation.files import write_files
 from wallaroo_loadgen.presentation.terminal import (
     console,
     live_view,
@@ -135,13 +135,9 @@ def _run(namespace: argparse.Namespace) -> int:
     if search is None:
         for result in results:
             print_result(out, result)
-        cases = cases_of_runs(results)
     else:
         print_search(out, search)
-        cases = cases_of_search(search)
-    write_files(
-        results, search, cases, namespace.json, namespace.html, namespace.hdr, namespace.junit
-    )
+    write_files(results, search, namespace.json, namespace.html, namespace.hdr, namespace.junit)
     if namespace.html is not None:
         out.print(safe(f"report: {namespace.html}"), highlight=False, soft_wrap=True)
     return exit_code(results) if search is None else _search_code(search)

@@ -25,7 +25,6 @@ _MICROS_IN_MS = 1000.0
 def write_files(
     runs: Sequence[Result],
     search: Search | None = None,
-    cases: Sequence[JUnitCase] = (),
     as_json: Path | None = None,
     html: Path | None = None,
     hdr: Path | None = None,
@@ -38,6 +37,7 @@ def write_files(
     if hdr is not None:
         write_hdr(hdr, runs)
     if as_junit is not None:
+        cases = cases_of_runs(runs) if search is None else cases_of_search(search)
         write_junit(as_junit, "wallaroo load", cases)
     if html is not None:
         from wallaroo_loadgen.presentation.pages import write_html  # takes time to import
