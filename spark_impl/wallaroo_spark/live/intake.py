@@ -187,6 +187,8 @@ class Intake(Receiver):
         A Kafka source says itself when it began, and when what it read to the end has ended
         (kafka-10).
         """
+        if not records:
+            return
         now = self._clock()
         stamped = [
             record
@@ -194,8 +196,7 @@ class Intake(Receiver):
             else replace(record, at=now)
             for record in records
         ]
-        first = stamped[0] if stamped else None
-        source = first.source if isinstance(first, Value) else ""
+        source = stamped[0].source if isinstance(stamped[0], Value) else ""
         self._take(_Some(len(stamped), partial(self._feed.append_records, stamped), source))
 
     def go_on(self) -> None:

@@ -13,11 +13,12 @@ from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.resume import Resume
 from wallaroo_spark.plans.feed import FeedClient, FeedServer
-from wallaroo_spark.wire.job import CaseSpec, HeadBlock, unpack
+from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, unpack
 from wallaroo_spark.worker.tasks import run_head
 
 import wallaroo
-from wallaroo.records import Value
+from wallaroo.kafka_records import KafkaRecord
+from wallaroo.records import Assigned, Consumed, End, Unused, Value
 from wallaroo.transport.input_log import InputLog, InputLogError
 
 CASE = CaseSpec(b"an application", partitions=2, isolated=True)
@@ -27,7 +28,7 @@ CASE = CaseSpec(b"an application", partitions=2, isolated=True)
 def open_feed(tmp_path):
     opened = []
 
-    def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2, timed=True, skip=()):
+    def open_it(*, max_bytes=1 << 20, batch_bytes=1000, tasks=2, timed=True, skip=(), topics=()):
         feed: Any = LogFeed(
             InputLog.open(tmp_path / "log", max_bytes),
             CASE,
@@ -37,6 +38,7 @@ def open_feed(tmp_path):
             resume=Resume(),
             timed=timed,
             skip=skip,
+            topics=dict(topics),
         )
         feed.room_made = lambda: events.append("room")
         feed.events = events
@@ -220,3 +222,33 @@ def test_a_record_that_is_left_out_is_a_dead_letter_of_its_source(open_feed):
     assert [(one.lineage, one.reason, one.error_type) for one in found[0]] == [
         ((1,), "decode", "SkippedRecordError")
     ]
+
+
+def test_kafka_1_and_2_offsets_go_to_tasks_and_so_do_records_that_are_logged_whole(open_feed):
+    topic = Topic("t", "b:1", (("sasl.password", "secret"),), True, False)
+    feed = open_feed(skip=(3, 8), topics={"s": topic})
+    read = [KafkaRecord(b"%d" % offset, partition=1, offset=offset) for offset in (4, 5, 7)]
+    consumed = [Consumed("s", record) for record in read]
+    feed.append_records(
+        [Assigned("s", ((1, 4, None),)), *consumed[:2], Unused("s", 1), consumed[2]]
+    )
+    feed.append_offsets("s", 0, 20, 24, 0)  # numbers 5 to 9
+    feed.append_records([End("s", partition=1)])
+    while (end := feed.latest(0)) < 11:
+        pass  # they become durable
+    block = unpack(feed.blocks(0, end)[0])
+    assert [(run.kind, run.first, run.partitions) for run in block.frames] == [
+        ("assigned", 0, (1,)),
+        ("records", 1, (1,)),
+        ("records", 4, (1,)),
+        ("offsets", 5, (0,)),
+        ("skipped", 8, (0,)),
+        ("offsets", 9, (0,)),
+        ("end", 10, (1,)),
+    ]
+    assert [run.items for run in block.frames[1:6:2]] == [
+        [b"4", b"5"],
+        range(20, 23),
+        range(24, 25),
+    ]
+    assert dict(block.topics) == {"s": topic}
