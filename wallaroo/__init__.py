@@ -34,13 +34,12 @@ from wallaroo.errors import (
     WallarooError,
     WallarooParameterError,
 )
-from wallaroo.kafka import (
+from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
+from wallaroo.kafka_cli import (
     CustomKafkaSinkCLIParser,
     CustomKafkaSourceCLIParser,
     DefaultKafkaSinkCLIParser,
     DefaultKafkaSourceCLIParser,
-    KafkaSinkConfig,
-    KafkaSourceConfig,
     kafka_parse_sink_options,
     kafka_parse_source_options,
 )

@@ -19,7 +19,7 @@ from pathlib import Path
 import wallaroo
 from wallaroo.cli.arguments import did_you_mean
 from wallaroo.errors import ApplicationNotFoundError, UsageError
-from wallaroo.kafka import KAFKA_OPTIONS
+from wallaroo.kafka_cli import KAFKA_OPTIONS
 from wallaroo.loading import ADDRESS_OPTIONS, LoadedModule, load_module, set_up
 from wallaroo.topology import Application
 
