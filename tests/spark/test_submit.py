@@ -28,16 +28,8 @@ def test_spark_submit_runs_an_application(java_home, class_archive, only_jars, t
         quick = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {class_archive}"
         command += ["--driver-java-options", quick]
         command += [str(tmp_path / "run.py"), "run", str(EXAMPLES / "word_count.py")]
-        command += [
-            "--engine",
-            "spark",
-            "--partitions",
-            "1",
-            "--progress",
-            "none",
-            "--stop-timeout",
-            "120",
-        ]
+        command += ["--engine", "spark", "--partitions", "1"]
+        command += ["--progress", "none", "--stop-timeout", "120"]
         command += ["--in", "127.0.0.1:0", "--out", f"127.0.0.1:{sink.getsockname()[1]}"]
         process = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -207,17 +207,6 @@ def test_isolation_what_fails_only_later_is_unportable_then():
         thaw(frozen)
 
 
-class DeepCopy:
-    def __deepcopy__(self, memo):
-        raise AssertionError("never __deepcopy__")
-
-    __copy__ = __deepcopy__
-
-
-def test_isolation_never_deepcopy():
-    assert type(thaw(freeze(DeepCopy()))) is DeepCopy
-
-
 @given(instances(), st.one_of(atoms, values))
 def test_isolation_same_is_never_said_of_what_has_changed(value, item):
     try:
