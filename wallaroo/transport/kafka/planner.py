@@ -21,7 +21,9 @@ from wallaroo.transport.rate_limit import RateLimited
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-_PAUSE = 0.05  # seconds between questions how far the partitions reach
+# Seconds between questions how far the partitions reach; longer ones while nothing comes, since a
+# question costs the driver a millisecond.
+_PAUSE, _LONGEST = 0.05, 0.2
 _LOOK = 0.01  # seconds between looks whether there is room
 
 _log = logging.getLogger("wallaroo.kafka")
@@ -58,6 +60,7 @@ class RunPlanner:
         self._going_on = going_on
         self._room = room
         self._asked = 0.0  # when the brokers were asked last
+        self._pause = _PAUSE
         self._troubles = RateLimited(_log, burst=1, interval=30.0)
         self._consumer: Consumer | None = None
         if group is not None:
@@ -85,7 +88,7 @@ class RunPlanner:
         if room <= 0:
             time.sleep(_LOOK)
             return []
-        time.sleep(max(0.0, self._asked + _PAUSE - time.monotonic()))
+        time.sleep(max(0.0, self._asked + self._pause - time.monotonic()))
         self._asked = time.monotonic()
         try:
             ends = self._ends()
@@ -93,6 +96,7 @@ class RunPlanner:
             self._troubles.log(logging.WARNING, None, "%s; trying again", error)
             return []
         behind = [place for place in sorted(ends.items()) if self.positions[place[0]] < place[1]]
+        self._pause = _PAUSE if behind else min(2 * self._pause, _LONGEST)
         most = -(-room // max(1, len(behind)))
         return [
             self._planned(partition, min(self.positions[partition] + most, end) - 1)
