@@ -169,16 +169,11 @@ def _limit(result: Result) -> float:
 
 def _why_late(result: Result) -> str:
     """Return why messages were late: the target's back-pressure, or this machine."""
-    if held_back(result):
+    own = result.own_lateness["p99"]
+    if own is not None and own <= _limit(result) and result.counts["held_back"]:
         part = result.counts["held_back"] / max(result.lateness["count"], 1)
         return f": the target did not take them (back-pressure on {part:.0%} of the messages)"
     return ": this machine cannot send at this rate on time"
-
-
-def held_back(result: Result) -> bool:
-    """Whether the sender was late because of the target, and not because of this machine."""
-    own = result.own_lateness["p99"]
-    return own is not None and own <= _limit(result) and result.counts["held_back"] > 0
 
 
 def sender_too_late(result: Result) -> bool:
