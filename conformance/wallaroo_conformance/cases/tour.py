@@ -40,7 +40,7 @@ from wallaroo_conformance.cases.operators import (
     Tone,
     Trait,
 )
-from wallaroo_conformance.cases.operators.stateful import PLAIN_PAIRS
+from wallaroo_conformance.cases.operators.stateful import STATE_COMPUTATIONS
 from wallaroo_conformance.cases.payloads import PAYLOADS
 
 _LAST = b"quit"  # ends the run where an operator listens to it
@@ -142,8 +142,8 @@ def _cases(tone: Tone) -> Iterator[ConformanceCase]:
             yield together(sharing, _inputs(*_PAYLOADS, sources=len(sharing)))
         if not BUILDERS.has(builder, Trait.ENDS_THE_RUN):
             yield _with_state(_STATEFUL[0], PartitionSpec("keyed", builder), _NESTED)
-        for operator in PLAIN_PAIRS.choices(tone):
-            if PLAIN_PAIRS.has(operator, Trait.ALTERS_SILENTLY):
+        for operator in STATE_COMPUTATIONS.choices(tone):
+            if STATE_COMPUTATIONS.has(operator, Trait.ALTERS_SILENTLY):
                 yield row(step(operator), encoders=(_EXACT,), partitions=partitions, inputs=_FEW)
     yield from _siblings()
     yield _named_alike()

@@ -8,21 +8,18 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
+from wallaroo.operations import Branch, Collect, Merge
 from wallaroo.records import End, Frame, Tick, Value
 from wallaroo.topology import Application, Sink, Step
 from wallaroo.trace import DeadLetter, Reason, Trace
-from wallaroo_conformance.cases.case import PARTITIONS, SOURCES, ConformanceCase, StepSpec
+from wallaroo_conformance.cases.case import PARTITIONS, ConformanceCase, StepSpec
 from wallaroo_conformance.cases.operators import (
-    MULTI_COMPUTATIONS,
-    STATE_MULTI_COMPUTATIONS,
     STATEFUL,
     STEPS,
     Trait,
 )
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.observing import Observer, step_specs
-from wallaroo_conformance.judge.turns import nodes_before
 
 _LONGEST_DECIMAL = 1_000  # bits
 _USUAL_ERRORS = ("ValueError", "LookupError", "OSError")  # no engine raises or catches them itself
@@ -62,7 +59,8 @@ def facts_of(
     }
     for letter in trace.dead_letters:
         _letter_facts(case, letter, steps, facts)
-    _letters_together(case, trace, steps, facts)
+        if len(letter.lineage) > 1:
+            facts.add(Fact.SEVERAL_MESSAGES)
     return frozenset(facts)
 
 
@@ -71,24 +69,15 @@ def _run_facts(case: ConformanceCase, facts: set[Fact]) -> None:
     frames = [record for record in log if isinstance(record, Frame)]
     if len(frames) > 1:
         facts.add(Fact.SEVERAL_MESSAGES)
-        several = {(one.source, one.payload) for one in frames}
-        if len(several) < len(frames) and not any(map(case.meets_state, case.steps)):
-            facts.add(Fact.DECODED_AGAIN)
     if case.batches is not None and case.batches[0] < len(log):
         facts.add(Fact.SEVERAL_BATCHES)
     if not all(frame.payload for frame in frames):
         facts.add(Fact.EMPTY_FRAME)
-    if case.number is not None and case.number > 1:
-        facts.add(Fact.SEVERAL_PARTITIONS)
     if case.codec:
         facts.add(Fact.CODEC)
     if case.form == "pipelines":
         facts.add(Fact.PIPELINES)
-    if len({frame.at for frame in frames}) > 1:
-        facts.add(Fact.SEVERAL_ARRIVALS)
     ends = [record for record in log if isinstance(record, End)]
-    if case.timed and len(log) - len(ends) > 1:
-        facts.add(Fact.TIME_WENT_ON)
     if any(isinstance(record, Value) for record in log):
         facts.add(Fact.GENERATED)
     if any(isinstance(record, Tick) for record in log):
@@ -106,8 +95,6 @@ def _trace_facts(case: ConformanceCase, trace: Trace, facts: set[Fact]) -> None:
         facts.add(_ENDS[trace.ended.kind])
     if trace.entities:
         facts.add(Fact.ENTITIES)
-        if len({entry.source for entry in case.inputs if entry.what == "frame"}) > 1:
-            facts.add(Fact.STATE_BESIDE_OTHERS)
     if any(entity.number for entity in trace.entities):
         facts.add(Fact.OTHER_PARTITION)
     if any(not output.isascii() for outputs in trace.outputs.values() for output in outputs):
@@ -119,7 +106,7 @@ def _trace_facts(case: ConformanceCase, trace: Trace, facts: set[Fact]) -> None:
     if trace.windows:
         facts.add(Fact.WINDOWS_OPEN)
     for _, what in trace.late:
-        facts |= {Fact.LATE_DROPPED, Fact.LATE} if what == "dropped" else {Fact.LATE_PARTLY}
+        facts.add(Fact.LATE_DROPPED if what == "dropped" else Fact.LATE_PARTLY)
 
 
 def _graph_facts(application: Application, facts: set[Fact]) -> None:
@@ -141,8 +128,6 @@ def _graph_facts(application: Application, facts: set[Fact]) -> None:
                 facts.add(Fact.MERGED_WITH_ITSELF)
         if isinstance(node.operation, Collect):
             facts.add(Fact.COLLECTED)
-        if isinstance(node.operation, (Stateful, Windowed)) and _key_is_taken(application, index):
-            facts.add(Fact.KEY_TAKEN)
         if index in windowed:
             for name in sources[index]:
                 config = application.sources[name].config
@@ -152,17 +137,10 @@ def _graph_facts(application: Application, facts: set[Fact]) -> None:
                     facts.add(Fact.ARRIVAL_TIME)
             if len(sources[index]) > 1:
                 facts.add(Fact.SEVERAL_WAYS)
-            if nodes_before(application, index) & windowed:
+            if _nodes_before(application, index) & windowed:
                 facts.add(Fact.CHAINED)
             if any(application.ways[index].values()):
                 facts.add(Fact.DELAYED_WAY)
-
-
-def _key_is_taken(application: Application, index: int) -> bool:
-    """Whether a key is found and then taken by collect on the way to a step."""
-    before = [application.nodes[number] for number in nodes_before(application, index)]
-    operations = {type(node.operation) for node in before if isinstance(node, Step)}
-    return {Collect, KeyBy} <= operations
 
 
 def _entity_facts(
@@ -178,8 +156,6 @@ def _entity_facts(
         facts.add(Fact.PARTITION_SHARED)
     if observer.visitors and len({step.partition for step in case.stateful()}) > 1:
         facts.add(Fact.SEVERAL_STATE_PARTITIONS)
-        if len({encoded for _, encoded in observer.met}) < len(observer.met):
-            facts.add(Fact.EQUAL_KEYS_APART)
     if any(len(keys) > 1 for place, keys in observer.keys.items() if place >= 0):
         facts.add(Fact.SEVERAL_KEYS)
     for keys in observer.keys.values():
@@ -200,20 +176,12 @@ def _letter_facts(
     facts.add(Fact.LETTER)
     if letter.reason in _LETTERS:
         facts.add(_LETTERS[letter.reason])
-    if letter.source not in (None, letter.pipeline):  # of what a tick made due there is none
-        facts.add(Fact.LETTER_OF_ANOTHER_SOURCE)
-    if letter.reason is Reason.LATE:
-        facts.add(Fact.LATE)
     if letter.reason is Reason.RAISED and letter.error_type not in _USUAL_ERRORS:
         facts.add(Fact.UNUSUAL_ERROR)
-    if case.form == "builder" and _multis_before(case, letter) > 1:
-        facts.add(Fact.LETTER_OF_NESTED_ITEM)
     step = _step(case, letter, steps)
     with_state = step is not None and step.operator in STATEFUL
     if letter.reason is Reason.BAD_RESULT and not with_state:
         facts.add(Fact.BAD_ITEMS)
-    if letter.reason is Reason.UNPORTABLE and with_state:
-        facts.add(Fact.STATE_COMPUTATION_UNPORTABLE)
     if letter.reason is Reason.BAD_KEY:
         u64 = with_state and case.partitions[step.partition].shape == "u64"  # type: ignore[union-attr]
         facts.add(Fact.BAD_U64_KEY if u64 else Fact.BAD_KEY)
@@ -234,40 +202,6 @@ def _step(
     return steps.get(letter.step)
 
 
-def _letters_together(
-    case: ConformanceCase,
-    trace: Trace,
-    steps: Mapping[str | None, StepSpec],
-    facts: set[Fact],
-) -> None:
-    """Note what several dead letters of one run have in common."""
-    lineages = {letter.lineage for letter in trace.dead_letters}
-    if len(lineages) > len({lineage[0] for lineage in lineages}):
-        facts.add(Fact.LETTERS_OF_SEVERAL_ITEMS)
-    if any(len(lineage) > 1 for lineage in lineages):
-        facts.add(Fact.SEVERAL_MESSAGES)
-    if lineages and any(trace.outputs.values()):
-        facts.add(Fact.LETTER_BESIDE_OUTPUTS)
-    alone: set[int] = set()  # frames with a letter that only they themselves can have caused
-    for letter in trace.dead_letters:
-        step = _step(case, letter, steps)
-        by_key = letter.reason in (Reason.BAD_KEY, Reason.UNKNOWN_KEY)
-        if step is None or by_key or not case.meets_state(step):
-            alone.add(letter.lineage[0])
-    if len(alone) > 1:
-        facts.add(Fact.LETTERS_WITHOUT_STATE)
-
-
-def _multis_before(case: ConformanceCase, letter: DeadLetter) -> int:
-    """Return how many multi computations a message has passed when it became a dead letter."""
-    steps = case.row(SOURCES.index(letter.pipeline))
-    passed = steps if letter.sink is not None else steps[: max(letter.position, 0)]
-    return sum(
-        step.operator in MULTI_COMPUTATIONS or step.operator in STATE_MULTI_COMPUTATIONS
-        for step in passed
-    )
-
-
 def _appearance(key: Any) -> str:
     """Return a text that is equal for keys that careless code may mix up."""
     if isinstance(key, tuple):
@@ -278,3 +212,14 @@ def _appearance(key: Any) -> str:
         return hex(key)  # Python refuses to write very long ones as decimals
     folded = unicodedata.normalize("NFKC", str(key)).casefold()
     return folded.encode("ascii", "ignore").decode().strip("\0")
+
+
+def _nodes_before(application: Application, index: int) -> set[int]:
+    """Return the nodes that lead to a node."""
+    found: set[int] = set()
+    rest = [index]
+    while rest:
+        origins = set(getattr(application.nodes[rest.pop()], "inputs", ())) - found
+        found |= origins
+        rest += origins
+    return found

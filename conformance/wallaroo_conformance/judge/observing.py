@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from wallaroo.keys import BadKeyError, encode_key, is_u64
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Windowed
-from wallaroo.times import TIME_END
 from wallaroo.topology import Application, Sink, Step
 from wallaroo.user_code.calls import Call, CallSite
 from wallaroo.windows import CountWindows, LateDataPolicy, RangeWindows, SessionWindows
@@ -31,7 +30,6 @@ from wallaroo_conformance.cases.operators import (
     Trait,
 )
 from wallaroo_conformance.judge.fact import Fact
-from wallaroo_conformance.judge.turns import EventTimes, Turns
 
 Entity: TypeAlias = tuple[int, bytes]
 """The index of a state partition, and an encoded key; of a state with one key, no bytes."""
@@ -43,22 +41,7 @@ Sort: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
 """`empty` and `items` for lists and tuples; `falsy` for other values that are false, or cannot be
 tested for truth."""
 
-_PLAIN_ENCODERS = (
-    next(iter(ENCODERS)),
-    *ENCODERS.having(Trait.EXACT),
-    *ENCODERS.having(Trait.OF_TRIPLES),
-)
-_EXTREME = 1 << 63
 _TODAY = 1 << 53  # from here on, floats leave out numbers
-_LAST = 64  # nanoseconds; no case has longer windows
-_LONG = 1_000  # characters
-
-_ITEM_TRAITS = {
-    Trait.FALSY_ITEMS: Fact.MULTI_GIVES_FALSY,
-    Trait.SAME_OBJECT: Fact.MULTI_GIVES_SAME_OBJECT,
-    Trait.ODD_ITEMS: Fact.MULTI_ODD,
-    Trait.OWN_LIST: Fact.MULTI_GIVES_OWN_LIST,
-}
 
 
 class Observer:
@@ -86,8 +69,7 @@ class Observer:
         self._frame = -1
         self._visits: dict[Entity, Counter[int]] = {}  # of one frame, by the step's node
         self._begun: set[int] = set()  # window steps that have begun with what is handed out again
-        self._turns = Turns(case.input_log, self.facts)
-        self._times = EventTimes(application, self.facts)
+        self._fired = False  # a window has fired since the last message
 
     def around(self, site: CallSite, call: Call) -> Call:
         """Return a call that is noted."""
@@ -109,7 +91,7 @@ class Observer:
     def _decode(self, _site: CallSite, _arguments: Any, result: Any) -> None:
         self._frame += 1
         self._visits.clear()
-        self._turns.of_frame(lost=result is RAISED or result is None)
+        self._fired = False
         sort = _content(result).sort
         if sort == "none":
             self.facts.add(Fact.DECODER_FILTERS)
@@ -119,19 +101,12 @@ class Observer:
             self.facts.add(Fact.DECODER_GIVES_FALSY)
 
     def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> None:
-        self.facts.add(Fact.EVENT_TIME_RAISES if result is RAISED else Fact.EVENT_TIME)
+        if result is not RAISED:
+            self.facts.add(Fact.EVENT_TIME)
         if EVENT_TIMES.has(site.component.component.__name__, Trait.ALTERS_MESSAGE):
             self.facts.add(Fact.EVENT_TIME_ALTERS)
         if isinstance(result, datetime):
             self.facts.add(Fact.EVENT_MOMENT)
-        if type(result) is int and result == 0:
-            self.facts.add(Fact.TIME_ZERO)
-        if type(result) is int and TIME_END - _LAST <= result < TIME_END:
-            self.facts.add(Fact.TIME_LAST)
-        if result is RAISED:
-            self._turns.without_time()
-        else:
-            self._times.of_message(self._application.nodes[self._index(site)].pipeline, result)
 
     def _compute(self, site: CallSite, _arguments: Any, result: Any) -> None:
         spec, operation = self._spec(site), self._operation(site)
@@ -174,19 +149,15 @@ class Observer:
         if content.changed is None:
             facts.add(Fact.BAD_PAIR)
             return
-        facts.add(Fact.STATE_CHANGED if content.changed else Fact.STATE_UNCHANGED)
-        if STEPS.has(name, Trait.EQUAL_STATE):
-            facts.add(Fact.STATE_MADE_EQUAL)
-        if not content.changed and STEPS.has(name, Trait.ALTERS_SILENTLY):
+        if content.changed:
+            facts.add(Fact.STATE_CHANGED)
+        elif STEPS.has(name, Trait.ALTERS_SILENTLY):
             facts.add(Fact.STATE_ALTERED_SILENTLY)
         if STEPS.has(name, Trait.ALIASES):
             facts.add(Fact.STATE_SHARES)
         if content.sort == "none":
             facts.add(Fact.STATE_COMPUTATION_GIVES_NONE)
-            if content.changed:
-                facts.add(Fact.STATE_CHANGED_NOTHING_SENT)
         if name in STATE_MULTI_COMPUTATIONS:
-            facts.add(Fact.MULTI_WITH_STATE)
             self._items(name, content)
         elif content.sort in ("falsy", "empty"):
             facts.add(Fact.STATE_COMPUTATION_GIVES_FALSY)
@@ -200,9 +171,6 @@ class Observer:
             facts.add(Fact.MULTI)
         if content.gaps:
             facts.add(Fact.MULTI_LEAVES_GAPS)
-        if content.falsy:
-            facts.add(Fact.MULTI_GIVES_FALSY)
-        facts |= {fact for trait, fact in _ITEM_TRAITS.items() if STEPS.has(name, trait)}
         if content.sort in ("value", "falsy") and STEPS.has(name, Trait.WRONG_ITEMS):
             facts.add(Fact.BAD_ITEMS)
 
@@ -221,13 +189,13 @@ class Observer:
         if isinstance(operation, KeyBy):
             self.facts.add(Fact.KEY_EXTRACTOR_LETTER if result is RAISED else Fact.KEY_STAYED)
             if KEYS.has(spec.operator, Trait.ALTERS_MESSAGE):
-                self.facts.add(Fact.EXTRACTOR_ALTERS)
+                self.facts.add(Fact.KEY_FUNCTION_ALTERS)
         else:
             assert spec.route is not None
             if result is RAISED:
                 self.facts.add(Fact.ROUTE_RAISED)
             if ROUTES.has(spec.route, Trait.ALTERS_MESSAGE) and _is_mutable(arguments[0]):
-                self.facts.add(Fact.ROUTE_ALTERS)
+                self.facts.add(Fact.KEY_FUNCTION_ALTERS)
         if isinstance(operation, Stateful):
             self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
         if result is RAISED:
@@ -236,6 +204,7 @@ class Observer:
             encoded = encode_key(result)
         except BadKeyError:
             return
+        self.facts.add(Fact.KEY_FOUND)
         place = spec.partition if isinstance(operation, Stateful) else -1
         self.keys.setdefault(place, {})[encoded] = result
         if isinstance(operation, Stateful):
@@ -244,16 +213,11 @@ class Observer:
     def _find(self, site: CallSite, spec: StepSpec, encoded: bytes, key: Any) -> None:
         """Note the key that a partition function has found for a state partition."""
         partition = self._case.partitions[spec.partition]
-        self.facts.add(Fact.KEY_FOUND)
         self._visit((spec.partition, encoded), site)
         if partition.shape == "u64" and is_u64(key):
             self.facts.add(Fact.U64_KEY)
-            if key >= _EXTREME:
-                self.facts.add(Fact.EXTREME_U64_KEY)
         if partition.keys is not None:
             self.facts.add(Fact.LISTED_KEY)
-        if _unusual(key):
-            self.facts.add(Fact.UNUSUAL_KEY)
 
     def _visit(self, entity: Entity, site: CallSite) -> None:
         """Note which frame met an entity, and whether its items meet it at several steps."""
@@ -273,10 +237,6 @@ class Observer:
         if self._case.form == "pipelines":
             return  # its encoder is a plain one
         encoder = self._case.encoders(site.user.pipeline)[site.user.index]
-        if encoder not in _PLAIN_ENCODERS:
-            self.facts.add(Fact.ENCODER_UNUSUAL)
-        if ENCODERS.has(encoder, Trait.ANNOTATED):
-            self.facts.add(Fact.ENCODER_ANNOTATED)
         if len(self._case.encoders(site.user.pipeline)) > 1:
             self.facts.add(Fact.SEVERAL_SINKS)
             if ENCODERS.has(encoder, Trait.ALTERS_MESSAGE) and _is_mutable(arguments[0]):
@@ -286,14 +246,10 @@ class Observer:
         facts, operation = self.facts, self._operation(site)
         assert isinstance(operation, Windowed)
         windows = operation.windows
-        self._turns.updated(self._index(site))
-        if result is not RAISED:
-            self._times.updated(self._index(site), windows)
+        self._fired = False
         facts.add(Fact.WINDOWED)
         if result is RAISED:
             facts.add(Fact.UPDATE_RAISED)
-            if arguments[1]:
-                facts.add(Fact.UPDATE_RAISED_WITHIN)
         elif result is not None and not result:
             facts.add(Fact.AGGREGATION_FALSY)
         if not operation.keyed and operation.route is None:
@@ -326,8 +282,10 @@ class Observer:
         facts, operation = self.facts, self._operation(site)
         assert isinstance(operation, Windowed)
         windows = operation.windows
-        self._turns.fired(self._index(site), windows, arguments[0])
         facts.add(Fact.FIRED)
+        if self._fired:
+            facts.add(Fact.DUE_TOGETHER)
+        self._fired = True
         if result is None:
             facts.add(Fact.WINDOW_GIVES_NONE)
         elif result is RAISED:
@@ -338,7 +296,7 @@ class Observer:
         if getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE and (
             bounds is None or bounds.end == bounds.start + 1
         ):
-            facts |= {Fact.LATE_FIRED, Fact.LATE}
+            facts.add(Fact.LATE_FIRED)
         if isinstance(windows, RangeWindows):
             facts.add(Fact.FIRED_RANGE)
             if bounds is not None and bounds.start >= _TODAY:
@@ -346,7 +304,7 @@ class Observer:
             if windows.slide != windows.range:
                 facts.add(Fact.FIRED_SLIDING)
                 if AGGREGATIONS.has(self._spec(site).operator, Trait.ALTERS_PANES):
-                    facts.add(Fact.PANES_ALTERED)
+                    facts.add(Fact.ACCUMULATOR_SHARED)
         elif isinstance(windows, SessionWindows):
             facts.add(Fact.FIRED_SESSION)
         elif isinstance(windows, CountWindows):
@@ -406,13 +364,11 @@ class _Content(NamedTuple):
         sort: of the result; of a pair of output and flag, of the output.
         changed: the flag, if it is such a pair.
         gaps: whether the items have `None` among them.
-        falsy: whether the items have false ones among them.
     """
 
     sort: Sort
     changed: bool | None = None
     gaps: bool = False
-    falsy: bool = False
 
 
 def _content(result: Any) -> _Content:
@@ -426,8 +382,7 @@ def _content(result: Any) -> _Content:
     try:
         if isinstance(result, (list, tuple)):
             gaps = any(item is None for item in result)
-            falsy = any(item is not None and _is_false(item) for item in result)
-            return _Content("items" if result else "empty", changed, gaps, falsy)
+            return _Content("items" if result else "empty", changed, gaps)
     except Exception:  # noqa: BLE001 - an operator's own __iter__ may raise anything
         return _Content("value", changed)
     return _Content("falsy" if _is_false(result) else "value", changed)
@@ -448,9 +403,3 @@ def _is_mutable(value: Any) -> bool:
     if isinstance(value, tuple):
         return any(map(_is_mutable, value))
     return isinstance(value, (list, dict, set))
-
-
-def _unusual(key: Any) -> bool:
-    if isinstance(key, str):
-        return not (0 < len(key) < _LONG and key.isascii() and key.isprintable())
-    return not (isinstance(key, int) and 0 <= key < _EXTREME)

@@ -40,7 +40,7 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.operators.marks import MARKS
 from wallaroo_conformance.cases.payloads import PAYLOADS
-from wallaroo_conformance.judge import facts, observing, turns
+from wallaroo_conformance.judge import facts, observing
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.laws import LAWS, exercised
 from wallaroo_conformance.judge.oracle import reference_oracle
@@ -110,7 +110,7 @@ def test_every_trait_and_every_fact_has_a_use() -> None:
     "module",
     [
         *(building, case, composing, generating, graph, readable, reading, reducing),
-        *(tour, facts, observing, turns),
+        *(tour, facts, observing),
     ],
 )
 def test_nobody_but_its_table_knows_an_operator_by_name(module: ModuleType) -> None:

@@ -40,10 +40,10 @@ def test_a_law_that_speaks_of_nothing_that_differs_is_not_named() -> None:
 
 
 def test_a_rule_is_named_once_by_its_most_particular_law() -> None:
-    facts = FACTS | {Fact.STATE_MADE_EQUAL}
-    named = laws_of(facts, frozenset({"changed"}), {"state-3/equal": 1, "state-3/changed": 2})
-    assert [law.id for law in named].count("state-3/equal") == 1
-    assert [law.rule for law in named].count("state-3") == 1
+    facts = FACTS | {Fact.FALSY_STATE}
+    named = laws_of(facts, frozenset({"changed"}), {"state-1/falsy": 1, "state-1/built": 2})
+    assert [law.id for law in named].count("state-1/falsy") == 1
+    assert [law.rule for law in named].count("state-1") == 1
 
 
 def test_a_failure_is_filed_under_the_first_of_its_rules_that_is_asked_for() -> None:

@@ -15,19 +15,17 @@ from wallaroo_conformance.cases.operators.computing import COMPUTATIONS
 from wallaroo_conformance.cases.operators.computing_multi import MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.decoding import DECODERS
 from wallaroo_conformance.cases.operators.encoding import ENCODERS
-from wallaroo_conformance.cases.operators.pairs import ODD_PAIRS
 from wallaroo_conformance.cases.operators.routing import (
     KEY_LISTS,
     PARTITION_FUNCTIONS,
     U64_KEY_LISTS,
 )
-from wallaroo_conformance.cases.operators.stateful import PLAIN_PAIRS
+from wallaroo_conformance.cases.operators.stateful import STATE_COMPUTATIONS
 from wallaroo_conformance.cases.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.states import BUILDERS
 from wallaroo_conformance.cases.operators.table import Table, Tone, Trait
 from wallaroo_conformance.cases.operators.triples import EVENT_TIMES, KEYS
 
-STATE_COMPUTATIONS = Table(PLAIN_PAIRS, ODD_PAIRS)
 STATELESS = Table(COMPUTATIONS, MULTI_COMPUTATIONS)
 STATEFUL = Table(STATE_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
 STEPS = Table(STATELESS, STATEFUL)

@@ -53,30 +53,35 @@ def unportable(message: Any) -> Any:
     return chosen(message, (AwkwardError(7, "seven"), lambda: message))
 
 
-def complain(message: Any) -> None:
-    """Raise on a message with an x: exceptions that engines themselves catch or raise."""
-    if "x" not in str(message):
+def complain(message: Any, code: Any = "asked to leave") -> None:
+    """Raise on a message with an x: exceptions that engines themselves catch or raise.
+
+    On the message quit it ends the process, with that code, and on the message halt as Ctrl-C does.
+    """
+    written = str(message)
+    if written in ("quit", "b'quit'"):
+        sys.exit(code)
+    if written in ("halt", "b'halt'"):
+        raise KeyboardInterrupt("asked to halt")  # Ctrl-C itself has nothing to say
+    if "x" not in written:
         return
     errors: tuple[Exception, ...] = (
         *(ValueError("no"), KeyError("no"), TypeError("no"), StopIteration("no")),
         *(IndexError("no"), AttributeError("no"), UnicodeEncodeError("utf-8", "x", 0, 1, "no")),
         *(OverflowError("no"), RuntimeError("no"), StopAsyncIteration("no"), EOFError("no")),
         *(NotImplementedError("no"), AssertionError("no"), Shop.ClosedError("no")),
-        *(SpeechlessError("no"), BadKeyError("no"), FrameError("no"), LookupError("no")),
+        *(
+            SpeechlessError("no"),
+            AwkwardError(7, "seven"),
+            BadKeyError("no"),
+            FrameError("no"),
+            LookupError("no"),
+        ),
         *(pickle.PicklingError("no"), TimeoutError("no"), MemoryError("no"), NameError("no")),
-        *(again(), again()),  # so that a case may well meet it twice
+        *(AwkwardError(7, "seven"), again(), again()),  # so that a case may well meet it twice
         *(ExceptionGroup("no", [KeyError("no")]), UserWarning("no"), BrokenPipeError("no")),
     )
     raise chosen(message, errors) from OSError("why")
-
-
-def leave(message: Any, code: Any = "asked to leave") -> None:
-    """End the process on the message quit, with that code; on the message halt as Ctrl-C does."""
-    written = str(message)
-    if written in ("quit", "b'quit'"):
-        sys.exit(code)
-    if written in ("halt", "b'halt'"):
-        raise KeyboardInterrupt("asked to halt")  # Ctrl-C itself has nothing to say
 
 
 def alter(value: Any, mark: str) -> None:

@@ -11,11 +11,9 @@ from typing import Any
 
 import wallaroo
 from wallaroo_conformance.cases.operators.common import (
-    AwkwardError,
     alter,
     chosen,
     complain,
-    leave,
     unportable,
 )
 from wallaroo_conformance.cases.operators.table import Table, Trait
@@ -87,20 +85,6 @@ def label(message: Any) -> Any:
 
 
 @COMPUTATIONS.add()
-@wallaroo.computation(name="folder")
-def folder(message: Any) -> Any:
-    """Make a tuple with a list in it."""
-    return (str(message)[:4], ["inside"])
-
-
-@COMPUTATIONS.add()
-@wallaroo.computation(name="buffer")
-def buffer(message: Any) -> Any:
-    """Make bytes that can be altered."""
-    return bytearray(str(message)[:4], "utf-8", "replace")
-
-
-@COMPUTATIONS.add()
 @wallaroo.computation(name="mark")
 def mark(message: Any) -> Any:
     """Alter the message in place, if that can be, and give it on."""
@@ -127,9 +111,8 @@ def disguise(message: Any) -> Any:
 @COMPUTATIONS.add(Trait.REFUSES)
 @wallaroo.computation(name="refuse")
 def refuse(message: Any) -> Any:
-    """Raise on a message with an x."""
-    if "x" in str(message):
-        raise ValueError(f"refused: {message}")
+    """Raise what engines themselves catch, or end the process."""
+    complain(message, 0)
     return message
 
 
@@ -144,36 +127,10 @@ def mark_then_refuse(message: Any) -> Any:
 
 
 @COMPUTATIONS.add()
-@wallaroo.computation(name="complaining")
-def complaining(message: Any) -> Any:
-    """Raise what engines themselves catch."""
-    complain(message)
-    return message
-
-
-@COMPUTATIONS.add()
-@wallaroo.computation(name="awkward")
-def awkward(message: Any) -> Any:
-    """Raise exceptions that are hard to carry: without text, not picklable, `StopIteration`."""
-    if "x" in str(message):
-        if len(str(message)) % 2:
-            raise StopIteration(message)
-        raise AwkwardError(7, "seven")
-    return message
-
-
-@COMPUTATIONS.add()
 @wallaroo.computation(name="odd value")
 def odd_value(message: Any) -> Any:
     """Give a message that is easily taken for none."""
     return uncommon(message)
-
-
-@COMPUTATIONS.add()
-@wallaroo.computation(name="annotated value")
-def annotated_value(message: Any) -> str:
-    """Give text as announced, and for a mark what was not announced."""
-    return None if "z" in str(message) else str(message)[:8]  # type: ignore[return-value]
 
 
 @COMPUTATIONS.add(made=("<",), name="Opened")
@@ -198,11 +155,3 @@ class Bracketed:
 def closure(message: Any) -> Any:
     """Give what does not survive pickling for a message with a z."""
     return unportable(message) if "z" in str(message) else message
-
-
-@COMPUTATIONS.add()
-@wallaroo.computation(name="leaving")
-def leaving(message: Any) -> Any:
-    """End the process on the message quit."""
-    leave(message, 0)
-    return message

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import chosen, complain, leave, unportable
+from wallaroo_conformance.cases.operators.common import chosen, complain, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import uncommon
 
@@ -38,13 +38,6 @@ def fork(message: Any) -> Any:
 
 
 @MULTI_COMPUTATIONS.add()
-@wallaroo.computation_multi(name="both")
-def both(message: Any) -> Any:
-    """Give the message and another."""
-    return [message, "and"]
-
-
-@MULTI_COMPUTATIONS.add()
 @wallaroo.computation_multi(name="split")
 def split(message: Any) -> Any:
     """Give the message's words: none, one or several."""
@@ -58,7 +51,7 @@ def characters(message: Any) -> Iterator[Any]:
     yield from str(message)[:4]
 
 
-@MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.SAME_OBJECT)
+@MULTI_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.computation_multi(name="twice")
 def twice(message: Any) -> Any:
     """Give the same object twice."""
@@ -85,14 +78,14 @@ def nothing(message: Any) -> Any:
     return None if len(str(message)) % 2 else []
 
 
-@MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS)
+@MULTI_COMPUTATIONS.add()
 @wallaroo.computation_multi(name="falsy items")
 def falsy_items(message: Any) -> Any:
     """Give messages that are false and still messages."""
     return iter(["", 0, False, [], str(message)[:3]])
 
 
-@MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.SAME_OBJECT)
+@MULTI_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.computation_multi(name="one buffer")
 def one_buffer(message: Any) -> Iterator[Any]:
     """Give one list again and again, altering it in between."""
@@ -105,19 +98,9 @@ def one_buffer(message: Any) -> Iterator[Any]:
 @MULTI_COMPUTATIONS.add(Trait.RAISES_CONSUMED)
 @wallaroo.computation_multi(name="stumble")
 def stumble(message: Any) -> Iterator[Any]:
-    """Give a message, then raise on one with an x."""
+    """Give a message, then raise what engines themselves catch, or end the process."""
     yield str(message)[:5]
-    if "x" in str(message):
-        raise ValueError("stumbled")
-    yield "end"
-
-
-@MULTI_COMPUTATIONS.add(Trait.RAISES_CONSUMED)
-@wallaroo.computation_multi(name="stumble over anything")
-def stumble_over_anything(message: Any) -> Iterator[Any]:
-    """Give a message, then raise what engines themselves catch."""
-    yield message
-    complain(message)
+    complain(message, None)
     yield "end"
 
 
@@ -136,18 +119,6 @@ class Page(dict[str, int]):
 def odd_items(message: Any) -> Any:
     """Give messages that are easily taken for none, behind a gap."""
     return [None, uncommon(message), str(message)[:4]]
-
-
-@MULTI_COMPUTATIONS.add()
-@wallaroo.computation_multi(name="annotated items")
-def annotated_items(message: Any) -> list[str]:
-    """Give a list as announced, and for some marks what was not announced."""
-    written = str(message)[:6]
-    if "z" in written:
-        return None  # type: ignore[return-value]
-    if "y" in written:
-        return written  # type: ignore[return-value]
-    return iter((written, "lazy")) if "x" in written else [written]  # type: ignore[return-value]
 
 
 @MULTI_COMPUTATIONS.add()
@@ -204,7 +175,7 @@ class Misjudged:
         raise LookupError("not counted")
 
 
-@MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS, Trait.ODD_ITEMS)
+@MULTI_COMPUTATIONS.add()
 @wallaroo.computation_multi(name="odd shape")
 def odd_shape(message: Any) -> Any:
     """Give a list of messages that does not look like one."""
@@ -242,14 +213,6 @@ def reluctant(message: Any) -> Any:
 def closure_last(message: Any) -> Any:
     """Give two messages, and what does not survive pickling for a message with a z."""
     return ["first", message, unportable(message) if "z" in str(message) else "last"]
-
-
-@MULTI_COMPUTATIONS.add()
-@wallaroo.computation_multi(name="leave midway")
-def leave_midway(message: Any) -> Iterator[Any]:
-    """Give a message, then end the process on the message quit."""
-    yield message
-    leave(message, None)
 
 
 @MULTI_COMPUTATIONS.add()

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import complain, leave, unportable
+from wallaroo_conformance.cases.operators.common import complain, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import uncommon
 
@@ -78,13 +78,6 @@ class Decoded(FourBytes):
 
 
 @DECODERS.add()
-@wallaroo.decoder(header_length=1, length_fmt="B")
-def text_or_none(payload: bytes) -> Any:
-    """Text, or `None` for a blank payload."""
-    return payload.decode(errors="replace").strip() or None
-
-
-@DECODERS.add()
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def folders(payload: bytes) -> Any:
     """A tuple with a list in it."""
@@ -94,18 +87,10 @@ def folders(payload: bytes) -> Any:
 @DECODERS.add()
 @wallaroo.decoder(header_length=2, length_fmt="<H")
 def complaining_text(payload: bytes) -> Any:
-    """Text; raises what engines themselves catch."""
+    """Text; raises what engines themselves catch, or ends the process."""
     decoded = payload.decode(errors="replace")
-    complain(decoded)
+    complain(decoded, 3)
     return decoded
-
-
-@DECODERS.add()
-@wallaroo.decoder(header_length=4, length_fmt="<I")
-def leaving_text(payload: bytes) -> Any:
-    """Text; ends the process on the payload quit."""
-    leave(payload, 3)
-    return payload.decode(errors="replace")
 
 
 @DECODERS.add()
@@ -113,14 +98,6 @@ def leaving_text(payload: bytes) -> Any:
 def odd_message(payload: bytes) -> Any:
     """A message that is easily taken for none."""
     return uncommon(payload)
-
-
-@DECODERS.add()
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def annotated_text(payload: bytes) -> str:
-    """Text as announced, and for a mark what was not announced."""
-    decoded = payload.decode(errors="replace")
-    return None if "z" in decoded else decoded  # type: ignore[return-value]
 
 
 @DECODERS.add(Trait.COMMON)

@@ -7,9 +7,8 @@ from typing import Any
 
 import wallaroo
 from wallaroo.frames import frame
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain
 from wallaroo_conformance.cases.operators.table import Table, Trait
-from wallaroo_conformance.cases.operators.values import uncommon
 
 ENCODERS = Table()
 
@@ -119,13 +118,6 @@ def odd_output(message: Any) -> Any:
     return chosen(message, outputs)
 
 
-@ENCODERS.add()
-@wallaroo.encoder
-def uncommon_output(message: Any) -> Any:
-    """Return what is easily taken for nothing, and is neither bytes nor text."""
-    return uncommon(message)
-
-
 @ENCODERS.add(made=("!",), name="Exclaiming")
 @ENCODERS.add(made=("?",), name="Asking")
 class Ended:
@@ -139,7 +131,7 @@ class Ended:
         return f"{message!a}{self.end}"
 
 
-@ENCODERS.add(Trait.ANNOTATED)
+@ENCODERS.add()
 @wallaroo.encoder
 def annotated(message: Any) -> str:
     """Return text as announced, and for some marks what was not announced."""
@@ -153,31 +145,9 @@ def annotated(message: Any) -> str:
     return written
 
 
-@ENCODERS.add(Trait.ANNOTATED)
-@wallaroo.encoder
-def annotated_bytes(message: Any) -> bytes:
-    """Return bytes as announced, and for some marks what was not announced."""
-    written = str(message)
-    if "y" in written:
-        return written  # type: ignore[return-value]
-    if "z" in written:
-        return None  # type: ignore[return-value]
-    if "x" in written:
-        return bytearray(b"x")  # type: ignore[return-value]
-    return written.encode("utf-8", "replace")
-
-
 @ENCODERS.add()
 @wallaroo.encoder
 def complaining_line(message: Any) -> Any:
-    """Raise what engines themselves catch."""
+    """Raise what engines themselves catch, or end the process."""
     complain(message)
-    return f"{message}\n"
-
-
-@ENCODERS.add()
-@wallaroo.encoder
-def leaving_line(message: Any) -> Any:
-    """End the process on the message quit."""
-    leave(message)
     return f"{message}\n"

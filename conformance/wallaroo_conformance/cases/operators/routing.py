@@ -7,7 +7,7 @@ import string
 from typing import Any, NamedTuple
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import Agreeable, Disguised, Undecided
 
@@ -121,18 +121,6 @@ def nested(message: Any) -> Any:
     return chosen(message, keys)
 
 
-@PARTITION_FUNCTIONS.add()
-@wallaroo.partition
-def annotated_key(message: Any) -> str:
-    """Return text as announced, and for some marks what was not announced."""
-    written = str(message)[:4]
-    if "z" in written:
-        return None  # type: ignore[return-value]
-    if "y" in written:
-        return written.encode()  # type: ignore[return-value]
-    return len(written) if "x" in written else written  # type: ignore[return-value]
-
-
 @PARTITION_FUNCTIONS.add(Trait.NUMBERS)
 @wallaroo.partition
 def no_key(message: Any) -> Any:
@@ -160,17 +148,9 @@ def nearly_tuples(message: Any) -> Any:
 @PARTITION_FUNCTIONS.add(Trait.NUMBERS)
 @wallaroo.partition
 def complaining_key(message: Any) -> Any:
-    """Raise what engines themselves catch."""
+    """Raise what engines themselves catch, or end the process."""
     complain(message)
     return len(str(message)) % 2
-
-
-@PARTITION_FUNCTIONS.add()
-@wallaroo.partition
-def leaving_key(message: Any) -> Any:
-    """End the process on the message quit."""
-    leave(message)
-    return str(message)[:2]
 
 
 @PARTITION_FUNCTIONS.add(Trait.COMMON, Trait.FINDING, Trait.NUMBERS, Trait.ALTERS_MESSAGE)

@@ -9,7 +9,7 @@ import threading
 from typing import Any, NamedTuple
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import alter, chosen, complain, leave, unportable
+from wallaroo_conformance.cases.operators.common import alter, chosen, complain, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import (
     Agreeable,
@@ -18,7 +18,7 @@ from wallaroo_conformance.cases.operators.values import (
     uncommon,
 )
 
-PLAIN_PAIRS = Table()
+STATE_COMPUTATIONS = Table()
 
 
 class Answer(NamedTuple):
@@ -40,7 +40,7 @@ class Strange(tuple[Any, ...]):
         return False
 
 
-@PLAIN_PAIRS.add()
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="count")
 def count(message: Any, state: Any) -> Any:
     """Count what comes."""
@@ -48,7 +48,7 @@ def count(message: Any, state: Any) -> Any:
     return (f"{str(message)[:12]}={state.pages}", True)
 
 
-@PLAIN_PAIRS.add()
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="note")
 def note(message: Any, state: Any) -> Any:
     """Write the message down, and send nothing."""
@@ -57,14 +57,14 @@ def note(message: Any, state: Any) -> Any:
     return (None, True)
 
 
-@PLAIN_PAIRS.add()
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="# read\n'it' {twice} \u00b2")
 def read(message: Any, state: Any) -> Any:
     """Send what is written, and change nothing."""
     return (f"{str(message)[:4]}:{state.pages}{state.notes[-3:]}", False)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
 @wallaroo.state_computation(name="note in secret")
 def note_in_secret(message: Any, state: Any) -> Any:
     """Alter the state, and say it has not changed."""
@@ -73,7 +73,7 @@ def note_in_secret(message: Any, state: Any) -> Any:
     return (len(state.notes), False)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
 @wallaroo.state_computation(name="lock in secret")
 def lock_in_secret(message: Any, state: Any) -> Any:
     """Put what cannot be pickled in the state, and say it has not changed."""
@@ -81,7 +81,7 @@ def lock_in_secret(message: Any, state: Any) -> Any:
     return (state.pages, False)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="give notes")
 def give_notes(message: Any, state: Any) -> Any:
     """Send a list that stays part of the state."""
@@ -90,7 +90,7 @@ def give_notes(message: Any, state: Any) -> Any:
     return (state.notes, True)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="give state")
 def give_state(message: Any, state: Any) -> Any:
     """Send the state itself."""
@@ -99,7 +99,7 @@ def give_state(message: Any, state: Any) -> Any:
     return (state, True)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="keep message")
 def keep_message(message: Any, state: Any) -> Any:
     """Keep the message, and give the same object on."""
@@ -108,17 +108,7 @@ def keep_message(message: Any, state: Any) -> Any:
     return (message, True)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
-@wallaroo.state_computation(name="exchange")
-def exchange(message: Any, state: Any) -> Any:
-    """Send what was kept last, and keep the message."""
-    output = state.last
-    plain = isinstance(message, (str, int, list, bytes, tuple))
-    state.last = message if plain else str(message)[:8]
-    return (output, True)
-
-
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALIASES)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALIASES)
 @wallaroo.state_computation(name="mark kept")
 def mark_kept(message: Any, state: Any) -> Any:
     """Alter the message that was kept, and the one that has come."""
@@ -127,41 +117,27 @@ def mark_kept(message: Any, state: Any) -> Any:
     return (str(state.last)[:20], True)
 
 
-@PLAIN_PAIRS.add(made=(False,), name="refuse_then_count")
-@PLAIN_PAIRS.add(made=(True,), name="complain_then_count")
-class Careful:
-    """Raises on a message with an x, before anything is altered: instances of one name."""
-
-    def __init__(self, complains: bool) -> None:
-        self.complains = complains  # what engines themselves catch
-
-    def name(self) -> str:
-        """Return a name that both instances have."""
-        return "careful"
-
-    def compute(self, message: Any, state: Any) -> Any:
-        """Raise, or count."""
-        if self.complains:
-            complain(message)
-        elif "x" in str(message):
-            raise ValueError("refused")
-        state.pages += 1
-        return (state.pages, True)
-
-
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.RAISES_LATE)
-@wallaroo.state_computation(name="count, then refuse")
-def count_then_refuse(message: Any, state: Any) -> Any:
-    """Raise on a message with an x, when the state is altered already."""
+@STATE_COMPUTATIONS.add()
+@wallaroo.state_computation(name="refuse, then count")
+def refuse_then_count(message: Any, state: Any) -> Any:
+    """Raise what engines themselves catch, or end the process, before anything is altered."""
+    complain(message)
     state.pages += 1
-    state.notes.append("counted")
-    del state.notes[:-4]
-    if "x" in str(message):
-        raise ValueError("refused late")
     return (state.pages, True)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.RAISES_LATE)
+@wallaroo.state_computation(name="count, then refuse")
+def count_then_refuse(message: Any, state: Any) -> Any:
+    """Raise, or end the process, when the state is altered already."""
+    state.pages += 1
+    state.notes.append("counted")
+    del state.notes[:-4]
+    complain(message)
+    return (state.pages, True)
+
+
+@STATE_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation(name="wrong pair")
 def wrong_pair(message: Any, state: Any) -> Any:
     """Alter the state, then return what is no pair of output and flag, on a message with a y."""
@@ -173,7 +149,7 @@ def wrong_pair(message: Any, state: Any) -> Any:
     return chosen(written, shapes)
 
 
-@PLAIN_PAIRS.add()
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="wrong pair, then count")
 def wrong_pair_then_count(message: Any, state: Any) -> Any:
     """Return what is no pair of output and flag, on a message with a y, before it counts."""
@@ -192,7 +168,7 @@ def wrong_pair_then_count(message: Any, state: Any) -> Any:
     return chosen(written, (Answer(*pair), Strange(pair), pair))
 
 
-@PLAIN_PAIRS.add()
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="odd value of state")
 def odd_value_of_state(message: Any, state: Any) -> Any:
     """Send a message that is easily taken for none."""
@@ -200,7 +176,7 @@ def odd_value_of_state(message: Any, state: Any) -> Any:
     return (uncommon(message), True)
 
 
-@PLAIN_PAIRS.add(Trait.EQUAL_STATE)
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="equal value")
 def equal_value(message: Any, state: Any) -> Any:
     """Put an equal value of another type in place of what is kept."""
@@ -208,20 +184,7 @@ def equal_value(message: Any, state: Any) -> Any:
     return (f"{state.last!r}{str(message)[:4]}", True)
 
 
-@PLAIN_PAIRS.add()
-@wallaroo.state_computation(name="annotated pair")
-def annotated_pair(message: Any, state: Any) -> tuple[str, bool]:
-    """Return a pair as announced, and for some marks what was not announced."""
-    written = str(message)[:6]
-    if "z" in written:
-        return (None, True)  # type: ignore[return-value]
-    if "y" in written:
-        return [written, True]  # type: ignore[return-value]
-    state.pages += 1
-    return (written, True)
-
-
-@PLAIN_PAIRS.add(Trait.FINDING)
+@STATE_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation(name="keep closure")
 def keep_closure(message: Any, state: Any) -> Any:
     """Put what does not survive pickling into state or output, for a message with a z."""
@@ -234,7 +197,7 @@ def keep_closure(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
-@PLAIN_PAIRS.add(made=())
+@STATE_COMPUTATIONS.add(made=())
 class Every:
     """Sends every second message's number: falsy outputs, filtered ones, unchanged states."""
 
@@ -250,7 +213,7 @@ class Every:
         return (None if state.pages % 2 else "", True)
 
 
-@PLAIN_PAIRS.add()
+@STATE_COMPUTATIONS.add()
 @wallaroo.state_computation(name="start over")
 def start_over(message: Any, state: Any) -> Any:
     """Replace what the state is made of."""
@@ -261,27 +224,9 @@ def start_over(message: Any, state: Any) -> Any:
     return (pages, True)
 
 
-@PLAIN_PAIRS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
+@STATE_COMPUTATIONS.add(Trait.FINDING, Trait.ALTERS_SILENTLY)
 @wallaroo.state_computation(name="mark in secret")
 def mark_in_secret(message: Any, state: Any) -> Any:
     """Alter what the state keeps, however deep, and say it has not changed."""
     alter(state.last, "secret")
     return (str(state.last)[:20], False)
-
-
-@PLAIN_PAIRS.add()
-@wallaroo.state_computation(name="leave early")
-def leave_early(message: Any, state: Any) -> Any:
-    """End the process on the message quit, before anything is altered."""
-    leave(message)
-    state.pages += 1
-    return (state.pages, True)
-
-
-@PLAIN_PAIRS.add(Trait.FINDING)
-@wallaroo.state_computation(name="leave late")
-def leave_late(message: Any, state: Any) -> Any:
-    """End the process on the message quit, when the state is altered already."""
-    state.pages += 1
-    leave(message)
-    return (state.pages, True)

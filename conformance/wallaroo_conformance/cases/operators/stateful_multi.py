@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import wallaroo
-from wallaroo_conformance.cases.operators.common import chosen, complain, leave, unportable
+from wallaroo_conformance.cases.operators.common import chosen, complain, unportable
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import Agreeable, uncommon
 
@@ -30,7 +30,7 @@ def numbered(message: Any, state: Any) -> Any:
     return ([None, f"{state.pages}{str(message)[:6]}"], True)
 
 
-@STATE_MULTI_COMPUTATIONS.add(Trait.FALSY_ITEMS, Trait.ODD_ITEMS)
+@STATE_MULTI_COMPUTATIONS.add()
 @wallaroo.state_computation_multi(name="items of any shape")
 def items_of_any_shape(message: Any, state: Any) -> Any:
     """Send what is false and still a message, out of what looks like no list."""
@@ -75,24 +75,13 @@ def same_notes(message: Any, state: Any) -> Any:
     return ([state.notes, None, state.notes], True)
 
 
-@STATE_MULTI_COMPUTATIONS.add(Trait.OWN_LIST)
+@STATE_MULTI_COMPUTATIONS.add()
 @wallaroo.state_computation_multi(name="notes themselves")
 def notes_themselves(message: Any, state: Any) -> Any:
     """Send what is in a list of the state's, which a later step may visit and alter."""
     state.notes.append(str(message)[:6])
     del state.notes[:-3]
     return (state.notes, True)
-
-
-@STATE_MULTI_COMPUTATIONS.add(Trait.FINDING)
-@wallaroo.state_computation_multi(name="window")
-def window(message: Any, state: Any) -> Any:
-    """Send two messages together, then start over."""
-    state.notes.append(str(message)[:6])
-    if len(state.notes) < 2:
-        return (None, True)
-    notes, state.notes = state.notes, []
-    return (notes, True)
 
 
 @STATE_MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.RAISES_LATE, Trait.RAISES_CONSUMED)
@@ -103,8 +92,7 @@ def lazy_stumble(message: Any, state: Any) -> Any:
     def pages() -> Iterator[Any]:
         state.pages += 1
         yield state.pages
-        if "x" in str(message):
-            raise RuntimeError("stumbled")
+        complain(message)
         state.pages += 1
         yield state.pages
 
@@ -145,23 +133,10 @@ def odd_items_of_state(message: Any, state: Any) -> Any:
     return ([None, uncommon(message), state.pages], True)
 
 
-@STATE_MULTI_COMPUTATIONS.add()
-@wallaroo.state_computation_multi(name="leave amid items")
-def leave_amid_items(message: Any, state: Any) -> Any:
-    """Give a message, then end the process on the message quit."""
-
-    def pages() -> Iterator[Any]:
-        yield state.pages
-        leave(message)
-        state.pages += 1
-
-    return (pages(), True)
-
-
 @STATE_MULTI_COMPUTATIONS.add(Trait.RAISES_CONSUMED)
 @wallaroo.state_computation_multi(name="lazy complaint")
 def lazy_complaint(message: Any, state: Any) -> Any:
-    """Raise what engines themselves catch, while what it gives is consumed."""
+    """Raise, or end the process, while what it gives is consumed, before anything is altered."""
 
     def pages() -> Iterator[Any]:
         complain(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import pickle
 from typing import Any
 
 from wallaroo.keys import BadKeyError
@@ -64,14 +64,6 @@ class Thin(Notebook):
 
 
 @BUILDERS.add(Trait.FALSY_STATE)
-class Denying(Notebook):
-    """Is false whatever is in it."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
-@BUILDERS.add(Trait.FALSY_STATE)
 class Wavering(Notebook):
     """Can be neither compared nor tested for truth, as an array of several numbers."""
 
@@ -93,49 +85,21 @@ class Linked(Notebook):
         self.last = self.notes
 
 
-@BUILDERS.add()
-class Indexed(Notebook):
-    """Holds a dictionary."""
+@BUILDERS.add(made=(bytearray(b"old"),), name="Buffered")
+@BUILDERS.add(made=(["boxed", []],), name="Boxed")
+@BUILDERS.add(made=({"page": 1},), name="Indexed")
+@BUILDERS.add(made=({"page": 1, "lines": ["old"]},), name="Shelved")
+class Holding:
+    """A builder of a notebook that holds something which can be altered."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = {"page": 1}
+    def __init__(self, last: Any) -> None:
+        self.last = last
 
-
-@BUILDERS.add()
-class Shelved(Notebook):
-    """Holds a dictionary with a list in it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = {"page": 1, "lines": ["old"]}
-
-
-@BUILDERS.add()
-class Buffered(Notebook):
-    """Holds bytes that can be altered."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = bytearray(b"old")
-
-
-@BUILDERS.add()
-class Boxed(Notebook):
-    """Holds a list with a list in it, behind something plain."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = ["boxed", []]
-
-
-@BUILDERS.add()
-class Folded(Notebook):
-    """Holds a tuple with a list in it, which it holds once more."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last = ("folded", self.notes)
+    def build(self) -> Any:
+        """Return a notebook with a copy of its own."""
+        notebook = Notebook()
+        notebook.last = pickle.loads(pickle.dumps(self.last))  # noqa: S301 - our own bytes
+        return notebook
 
 
 @BUILDERS.add(made=(1,), name="Thinly")
@@ -165,10 +129,10 @@ class Shared:
         return self.only
 
 
-@BUILDERS.add(made=("TypeError",), name="Misled")
+@BUILDERS.add(Trait.ENDS_THE_RUN, made=("KeyboardInterrupt",), name="Interrupted")
+@BUILDERS.add(Trait.ENDS_THE_RUN, made=("SystemExit",), name="Leaving")
 @BUILDERS.add(made=("BadKeyError",), name="Refusing")
 @BUILDERS.add(made=("StopIteration",), name="Exhausted")
-@BUILDERS.add(made=("KeyError",), name="Missing")
 @BUILDERS.add(made=("OSError",), name="Broken")
 class Raising:
     """A builder that raises, also what engines raise and catch around their own calls."""
@@ -178,27 +142,9 @@ class Raising:
 
     def build(self) -> Any:
         """Raise."""
-        errors = (OSError, KeyError, StopIteration, TypeError, BadKeyError)
+        errors = (OSError, StopIteration, BadKeyError, SystemExit, KeyboardInterrupt)
         [error] = [error for error in errors if error.__name__ == self.error]
         raise error("no paper")
-
-
-@BUILDERS.add(Trait.ENDS_THE_RUN, made=())
-class Interrupted:
-    """A builder that is interrupted, as by Ctrl-C."""
-
-    def build(self) -> Any:
-        """Raise what Ctrl-C raises."""
-        raise KeyboardInterrupt("no paper at all")
-
-
-@BUILDERS.add(Trait.ENDS_THE_RUN, made=())
-class Leaving:
-    """A builder that ends the process."""
-
-    def build(self) -> Any:
-        """End the process."""
-        sys.exit("no paper at all")
 
 
 @BUILDERS.add(Trait.FINDING, made=())

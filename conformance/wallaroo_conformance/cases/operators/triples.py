@@ -21,7 +21,7 @@ from wallaroo_conformance.cases.operators.computing_multi import MULTI_COMPUTATI
 from wallaroo_conformance.cases.operators.decoding import DECODERS
 from wallaroo_conformance.cases.operators.encoding import ENCODERS
 from wallaroo_conformance.cases.operators.marks import CODED, fail, no_key
-from wallaroo_conformance.cases.operators.stateful import PLAIN_PAIRS
+from wallaroo_conformance.cases.operators.stateful import STATE_COMPUTATIONS
 from wallaroo_conformance.cases.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.table import Table, Trait
 
@@ -231,7 +231,7 @@ class Remembering(Named):
         return notes
 
 
-@PLAIN_PAIRS.add(*_OF_STEP, Trait.COMMON, name="remember")
+@STATE_COMPUTATIONS.add(*_OF_STEP, Trait.COMMON, name="remember")
 class Remember(Remembering):
     """Sends all texts so far, and nothing for every second message."""
 
@@ -253,7 +253,7 @@ class RememberEach(Remembering):
         return self.given([[message[0], message[1], text] for text in notes[-2:]])
 
 
-@PLAIN_PAIRS.add(*_OF_STEP, name="remember_and_tell")
+@STATE_COMPUTATIONS.add(*_OF_STEP, name="remember_and_tell")
 class RememberAndTell(Remembering):
     """Sends what looks like a pair of output and flag (key-3)."""
 
