@@ -72,6 +72,7 @@ class Capabilities:
             error does not end a run early.
         refuses_in_run: `run` refuses applications, and `check` accepts them all, because checking
             is expensive.
+        kafka: it reads and writes Kafka (kafka-1 to kafka-17).
     """
 
     isolation: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -86,6 +87,7 @@ class Capabilities:
     order: Order = "total"
     stop: Stop = "exact"
     refuses_in_run: bool = False
+    kafka: bool = False
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,9 @@ _NAMED = Law("graph-5", "named", "two steps of one name are refused")
 _SIDES = Law("graph-3", "sides", "a merge of a side with a key and one without is refused")
 _FORMS = Law("key-3", "forms", "a state computation of the other form of the API is refused")
 _WINDOWS = Law("window-1", "refused", "impossible windows are refused")
+_CLIENT = Law("kafka-17", "refused", "options of the client that break a rule are refused")
 
-LANGUAGE_LAWS = (_REFUSED, _LISTED, _AGREEING, _BUILT, _NAMED, _SIDES, _FORMS, _WINDOWS)
+LANGUAGE_LAWS = (_REFUSED, _LISTED, _AGREEING, _BUILT, _NAMED, _SIDES, _FORMS, _WINDOWS, _CLIENT)
 """The laws of the language, which do not depend on an engine."""
 
 
@@ -243,6 +244,22 @@ _REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
                 .to_stateful(_of_pipelines(), Notebook, "books")
             ),
             "'orders' remember",
+        ),
+    ),
+    _CLIENT: (
+        Refusal(
+            "an option of the client that breaks a rule",
+            lambda: wallaroo.KafkaSourceConfig(
+                "orders", "127.0.0.1", text, kafka={"auto.offset.reset": "latest"}
+            ),
+            "KafkaSourceConfig auto.offset.reset kafka-4 start=",
+        ),
+        Refusal(
+            "the client's own partitioner",
+            lambda: wallaroo.KafkaSinkConfig(
+                "orders", "127.0.0.1", line, kafka={"partitioner": "random"}
+            ),
+            "KafkaSinkConfig partitioner kafka-13 partition",
         ),
     ),
     _WINDOWS: (

@@ -113,7 +113,7 @@ class MutantEngine:
             return self._engine.run_many(cases)
 
 
-_ISOLATED = Capabilities(isolation=frozenset({"isolated"}), live=False)
+_ISOLATED = Capabilities(isolation=frozenset({"isolated"}), live=False, kafka=True)
 _RUN: dict[str, tuple[Callable[[], Engine], Capabilities]] = {
     "reference": (ReferenceEngine, _ISOLATED),
     "compiled": (CompiledEngine, CompiledEngine().capabilities()),

@@ -18,6 +18,7 @@ from wallaroo.engine import (
     Stepper,
 )
 from wallaroo.errors import UnsupportedTopology
+from wallaroo.kafka_records import Output, Produced
 from wallaroo.records import Consumed, Frame, Record
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
@@ -30,8 +31,12 @@ from wallaroo_reference.options import add_arguments, checkpoint_options
 if TYPE_CHECKING:
     from wallaroo.transport.stored import StoredCheckpoint
 
-_LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 2}
-"""`Case.options` under which the third frame's sequence number needs more than 32 bits."""
+_LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1}
+"""`Case.options` under which the second frame's sequence number needs more than 32 bits.
+
+It is a multiple of 3 and 5: what is sent to so many partitions by its number goes to the same ones
+(kafka-13).
+"""
 
 
 class ReferenceEngine:
@@ -41,7 +46,7 @@ class ReferenceEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: everything but faults."""
-        return Capabilities(recovery=True, small=_LATE_IN_A_LONG_RUN)
+        return Capabilities(recovery=True, kafka=True, small=_LATE_IN_A_LONG_RUN)
 
     def check(self, application: Application) -> None:
         """Refuse nothing: it runs every application that can be built."""
@@ -146,7 +151,10 @@ class CompiledEngine(ReferenceEngine):
     def capabilities(self) -> Capabilities:
         """Return what it claims: it has no `isolated` mode."""
         return Capabilities(
-            isolation=frozenset({"trusting"}), recovery=True, small=_LATE_IN_A_LONG_RUN
+            isolation=frozenset({"trusting"}),
+            recovery=True,
+            kafka=True,
+            small=_LATE_IN_A_LONG_RUN,
         )
 
     def run(self, case: Case) -> Trace:
@@ -189,9 +197,14 @@ class _Stepper:
         def from_zero(lineage: Lineage) -> Lineage:
             return (lineage[0] - first, *lineage[1:])
 
+        def sent(output: Output) -> Output:
+            if isinstance(output, Produced):
+                return output._replace(number=output.number - first)
+            return output
+
         ended = machine.ended
         return Trace(
-            outputs={sink: tuple(outputs) for sink, outputs in machine.outputs.items()},
+            outputs={sink: tuple(map(sent, outputs)) for sink, outputs in machine.outputs.items()},
             dead_letters=tuple(
                 [
                     replace(letter, lineage=from_zero(letter.lineage))

@@ -26,7 +26,11 @@ class SparkEngine:
     def capabilities(self) -> Capabilities:
         """Return what it can do."""
         return Capabilities(
-            recovery=True, always_logs=True, faults=frozenset({"task"}), small=SMALL
+            recovery=True,
+            always_logs=True,
+            kafka=True,
+            faults=frozenset({"task"}),
+            small=SMALL,
         )
 
     def check(self, application: Application) -> None:

@@ -19,6 +19,7 @@ from wallaroo_conformance.cases.case import (
     SOURCES,
     ConformanceCase,
     PartitionSpec,
+    SinkSpec,
     SourceSpec,
     StepSpec,
     WindowSpec,
@@ -38,7 +39,9 @@ from wallaroo_conformance.cases.operators import (
     Table,
     Trait,
 )
+from wallaroo_conformance.cases.operators.topics import MAX_SENT
 from wallaroo_conformance.cases.operators.triples import CODEC, Values
+from wallaroo_conformance.cases.records import input_log_of, topic_of
 
 C = TypeVar("C")
 
@@ -48,6 +51,7 @@ Addresses: TypeAlias = Mapping[tuple[str, int], tuple[str, int]]
 COMPONENTS = Table(STEPS, AGGREGATIONS, KEYS)
 """What a step of a case can have, but `GRAPH`."""
 _PORT = 7010  # in what is shown
+_BROKERS = "127.0.0.1:9092"  # which need not run
 _MOST_BUILT = 4_096  # applications that are kept: a job may have so many cases
 
 
@@ -102,7 +106,7 @@ def engine_case(
     """
     return GeneratedCase(
         application=application or assemble(case),
-        input_log=case.input_log,
+        input_log=input_log_of(case),
         batches=case.batches,
         partitions=case.number,
         isolation=case.isolation,
@@ -215,23 +219,24 @@ class _Sinks:
         self._addresses = addresses
         self._next: dict[int, int] = {}  # index of the next sink of each pipeline
 
-    def at(self, node: int) -> list[str]:
-        """Return the encoders of the sinks of a node."""
-        return [sink.encoder for sink in self._case.sinks if sink.origin == node]
+    def at(self, node: int) -> list[SinkSpec]:
+        """Return the sinks of a node."""
+        return [sink for sink in self._case.sinks if sink.origin == node]
 
     def end(self, node: int, pipeline: int) -> tuple[str, tuple[Argument, ...]]:
         """Return the method that ends a pipeline at a node, and its arguments."""
-        encoders = self.at(node)
         first = self._next.get(pipeline, 0)
-        self._next[pipeline] = first + len(encoders)
-        configs = [self._sink(pipeline, *one) for one in enumerate(encoders, first)]
+        self._next[pipeline] = first + len(self.at(node))
+        configs = [self._sink(pipeline, *one) for one in enumerate(self.at(node), first)]
         if len(configs) < 2:
             return ("to_sink", tuple(configs)) if configs else ("done", ())
         shown = f"[{', '.join([config.text for config in configs])}]"
         return "to_sinks", (Argument(shown, [config.value for config in configs]),)
 
-    def _sink(self, pipeline: int, number: int, encoder: str) -> Argument:
-        host, port = "127.0.0.1", 1
+    def _sink(self, pipeline: int, number: int, spec: SinkSpec) -> Argument:
+        if spec.topic:
+            return _topic_sink(spec, f"OUT-{pipeline}-{number}")
+        encoder, host, port = spec.encoder, "127.0.0.1", 1
         if self._addresses is not None:
             host, port = self._addresses[SOURCES[pipeline], number]
         shown = (
@@ -321,11 +326,17 @@ def _made_by(function: Any, operator: str) -> Any:
 def _source(spec: SourceSpec) -> Argument:
     function = None if spec.event_time is None else EVENT_TIMES[spec.event_time]
     how: dict[str, Any] = {"event_time": function, "idle_after": spec.idle_after}
-    said = f", event_time={spec.event_time}" * (function is not None)
+    library = "wallaroo." if function is wallaroo.kafka_timestamp else ""
+    said = f", event_time={library}{spec.event_time}" * (function is not None)
     said += f", idle_after={spec.idle_after}" * (spec.idle_after is not None)
     if spec.generator:
         made: Any = wallaroo.GenSourceConfig(Values(), **how)
         return Argument(f"wallaroo.GenSourceConfig(Values(){said})", made)
+    if spec.topic:
+        decoder = _own(DECODERS, spec.decoder)
+        made = wallaroo.KafkaSourceConfig(topic_of(spec.id), _BROKERS, decoder, **how)
+        shown = f'"{topic_of(spec.id)}", "{_BROKERS}", {expression(DECODERS, spec.decoder)}{said}'
+        return Argument(f"wallaroo.KafkaSourceConfig({shown})", made)
     made = wallaroo.TCPSourceConfig("127.0.0.1", 0, _own(DECODERS, spec.decoder), **how)
     shown = f'"127.0.0.1", {_PORT + spec.id}, {expression(DECODERS, spec.decoder)}{said}'
     return Argument(f"wallaroo.TCPSourceConfig({shown})", made)
@@ -334,6 +345,15 @@ def _source(spec: SourceSpec) -> Argument:
 @cache
 def _sink_config(host: str, port: int, encoder: str) -> Any:
     return wallaroo.TCPSinkConfig(host, port, ENCODERS[encoder])
+
+
+@cache
+def _topic_sink(spec: SinkSpec, topic: str) -> Argument:
+    how: dict[str, Any] = {"partitions": spec.topic, "max_message_size": MAX_SENT}
+    made = wallaroo.KafkaSinkConfig(topic, _BROKERS, ENCODERS[spec.encoder], **how)
+    said = ", ".join([f"{name}={value}" for name, value in how.items()])
+    shown = f'"{topic}", "{_BROKERS}", {expression(ENCODERS, spec.encoder)}, {said}'
+    return Argument(f"wallaroo.KafkaSinkConfig({shown})", made)
 
 
 def _state(number: int, spec: PartitionSpec) -> Argument:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation, OnError
-from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.trace import canonical_json
 from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, STATEFUL
 from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN
@@ -25,7 +24,7 @@ FORMAT = "wallaroo-case/1"
 Shape: TypeAlias = Literal["single", "keyed", "u64"]
 Form: TypeAlias = Literal["builder", "pipelines"]
 WindowKind: TypeAlias = Literal["range", "session", "count"]
-What: TypeAlias = Literal["frame", "tick", "end", "failed", "exited"]
+What: TypeAlias = Literal["frame", "tick", "end", "failed", "exited", "tombstone", "hole"]
 
 APPLICATION = "case"
 SOURCES = ("first", "first way", "first_way")
@@ -34,6 +33,8 @@ PARTITIONS = (
     *("North sea", "north sea ", "n\u00f6rth", "no\u0308rth", "north" * 50, f"{'north' * 50}."),
 )
 """Names that make the same identifier, or are equal but for case, accents, blanks, or length."""
+TOPICS_READ, TOPICS_WRITTEN = (1, 2, 3), (1, 3, 5)
+"""How many partitions a topic has: a source's at first, and a sink's."""
 FIRST_STEP = len(SOURCES)
 """The least number of a step; sources have the numbers before."""
 
@@ -48,6 +49,7 @@ class SourceSpec:
         event_time: name of its function, `None`: event times are arrival times.
         idle_after: nanoseconds.
         generator: it has no decoder; its frames are a generator's values.
+        topic: how many partitions of a Kafka topic it reads at first; 0: it has no topic.
     """
 
     id: int = 0
@@ -55,6 +57,7 @@ class SourceSpec:
     event_time: str | None = None
     idle_after: int | None = None
     generator: bool = False
+    topic: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,22 +125,33 @@ class StepSpec:
 
 @dataclass(frozen=True)
 class SinkSpec:
-    """A sink: the node that it takes messages from, and the name of its encoder."""
+    """A sink.
+
+    Args:
+        origin: the node that it takes messages from.
+        encoder: name of its encoder.
+        topic: how many partitions the Kafka topic has that it writes to; 0: it has no topic.
+    """
 
     origin: int = 0
     encoder: str = "line"
+    topic: int = 0
 
 
 @dataclass(frozen=True)
 class Input:
     """A record: a frame or value, a tick, a source's end, or its end because it failed or exited.
 
+    Of a Kafka topic: a record or a tombstone, which are made of a payload of three parts, a hole,
+    or a partition's end.
+
     Args:
         source: the source's number; 0 for a tick.
         payload: of a frame; of a value, decoded.
         at: arrival time in nanoseconds; a time before the last record's counts as that.
         what: which of these.
-        connection: which of the source's connections it came by.
+        connection: which of the source's connections it came by; of a topic, its partition. One
+            that the source does not read at first is added there.
     """
 
     source: int = 0
@@ -187,7 +201,12 @@ class ConformanceCase:
     @property
     def messages(self) -> int:
         """How many frames and values it has."""
-        return sum([entry.what == "frame" for entry in self.inputs])
+        return sum([entry.what in ("frame", "tombstone") for entry in self.inputs])
+
+    @cached_property
+    def with_topics(self) -> bool:
+        """Whether it reads or writes Kafka."""
+        return any([source.topic for source in self.sources] + [sink.topic for sink in self.sinks])
 
     @cached_property
     def timed(self) -> bool:
@@ -196,6 +215,7 @@ class ConformanceCase:
             self.form == "pipelines"
             or self.codec
             or self.ended
+            or self.with_topics
             or any(replace(one, id=0, decoder="") != _UNTIMED for one in self.sources)
             or any(step.window is not None for step in self.steps)
             or any(one.expire_after is not None for one in self.partitions)
@@ -215,26 +235,6 @@ class ConformanceCase:
         It does if it changes a message, or ends the run where it refuses one, or a state.
         """
         return self.codec and any(_shows_copies(entry.payload) for entry in self.inputs)
-
-    @property
-    def input_log(self) -> list[Record]:
-        """The records."""
-        records: list[Record] = []
-        ended: set[int] = set()
-        latest = 0
-        generators = {source.id for source in self.sources if source.generator}
-        for entry in self.inputs:
-            latest = max(latest, entry.at)
-            if entry.what == "tick":
-                records.append(Tick(entry.at))
-            elif entry.source not in ended:
-                records.append(_record(entry, from_generator=entry.source in generators))
-                if entry.what != "frame":
-                    ended.add(entry.source)
-        if self.ended:
-            left = [source.id for source in self.sources if source.id not in ended]
-            records += [End(SOURCES[number], latest) for number in left]
-        return records
 
     def row(self, source: int = 0) -> list[StepSpec]:
         """Return the steps that stand in one row behind a source, in the builder's form all."""
@@ -317,9 +317,15 @@ _FIELDS = tuple([field.name for field in fields(ConformanceCase)])
 
 
 def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:
-    """Return a record that its source can give: only a generator gives messages, and can fail."""
+    """Return a record that its source can give.
+
+    Only a generator gives messages, and can fail; only a topic has tombstones and holes.
+    """
     if entry.what == "tick":
         return replace(entry, source=0)
+    if entry.what in ("tombstone", "hole"):
+        of_topic = any(source.topic for source in sources if source.id == entry.source)
+        return entry if of_topic else replace(entry, what="frame")
     if not any(source.generator for source in sources if source.id == entry.source):
         return replace(entry, what="end") if entry.what in ("failed", "exited") else entry
     if entry.what == "frame":
@@ -335,19 +341,6 @@ def ends(nodes: Sequence[int], steps: Sequence[StepSpec], encoder: str) -> tuple
     """Return a sink for each node that no step takes messages from."""
     taken = {origin for step in steps for origin in step.origins}
     return tuple([SinkSpec(node, encoder) for node in nodes if node not in taken])
-
-
-def _record(entry: Input, *, from_generator: bool) -> Record:
-    name = SOURCES[entry.source]
-    if entry.what == "end":
-        return End(name, entry.at)
-    if entry.what == "failed":
-        return End(name, entry.at, "ValueError", "the generator failed")
-    if entry.what == "exited":
-        return End(name, entry.at, "SystemExit", "the generator exited", ends_run=True)
-    if from_generator:
-        return Value(name, decoded(entry.payload), entry.at)
-    return Frame(name, entry.payload, entry.at)
 
 
 def _shows_copies(payload: bytes) -> bool:

@@ -16,6 +16,8 @@ from random import Random
 from wallaroo.times import TIME_END
 from wallaroo_conformance.cases.case import (
     FIRST_STEP,
+    TOPICS_READ,
+    TOPICS_WRITTEN,
     ConformanceCase,
     Input,
     PartitionSpec,
@@ -60,7 +62,7 @@ _SOURCES, _INPUTS, _STEPS = 3, 24, 8
 # Checks with one seed, as those of mutants, begin with the same cases.
 @lru_cache(maxsize=48)
 def generate(
-    count: int, random_seed: int, tone: Tone = "any", *, timed: bool = False
+    count: int, random_seed: int, tone: Tone = "any", *, timed: bool = False, kafka: bool = True
 ) -> tuple[ConformanceCase, ...]:
     """Return `count` different cases, the same for equal seeds.
 
@@ -69,6 +71,7 @@ def generate(
         random_seed: of the generator.
         tone: `tame`: for `trusting` mode; without the operators that make findings, nearly always.
         timed: graphs with keys, time and windows.
+        kafka: some of these read and write Kafka.
     """
     rng = Random(random_seed)  # noqa: S311 - no secret
     drawn = _timed_case if timed else _plain_case
@@ -81,6 +84,8 @@ def generate(
             isolation="isolated" if tone == "any" else "trusting",
             small=rng.random() < 1 / 4,
         )
+        if timed and kafka and rng.random() < _WITH_TOPICS:
+            case = _with_topics(rng, case)
         found[case] = None
     return tuple(found)
 
@@ -258,6 +263,48 @@ def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
         batches=_batches(rng),
         on_error="stop" if rng.random() < 1 / 16 else "skip",
     )
+
+
+_WITH_TOPICS = 1 / 6
+"""The share of timed cases that read and write Kafka, for engines that do."""
+_FROM_TOPICS, _TO_TOPICS, [_TIMESTAMP] = (
+    table.having(Trait.OF_TOPIC) for table in (DECODERS, ENCODERS, EVENT_TIMES)
+)
+
+
+def _with_topics(rng: Random, case: ConformanceCase) -> ConformanceCase:
+    """Return the case with Kafka topics for some of its sources and sinks."""
+    sources = [_source_of_topic(rng, source) for source in case.sources]
+    partitions = {source.id: source.topic for source in sources}
+    entries = [_in_topic(rng, entry, partitions.get(entry.source, 0)) for entry in case.inputs]
+    sinks = [
+        SinkSpec(sink.origin, rng.choice((_ENCODER, *_TO_TOPICS)), rng.choice((0, *TOPICS_WRITTEN)))
+        for sink in case.sinks
+    ]
+    return replace(
+        case,
+        sources=tuple(sources),
+        sinks=tuple([sink if sink.topic else replace(sink, encoder=_ENCODER) for sink in sinks]),
+        inputs=tuple(entries),
+    )
+
+
+def _source_of_topic(rng: Random, source: SourceSpec) -> SourceSpec:
+    if source.generator or rng.random() < 1 / 8:
+        return source
+    time = source.event_time and rng.choice((source.event_time, _TIMESTAMP))
+    decoder = rng.choice((_DECODER, _DECODER, *_FROM_TOPICS))
+    return replace(source, topic=rng.choice(TOPICS_READ), event_time=time, decoder=decoder)
+
+
+def _in_topic(rng: Random, entry: Input, partitions: int) -> Input:
+    """Return a record as one of a topic; now and then in a partition that is added."""
+    if not partitions or entry.what == "tick":
+        return entry
+    partition = rng.randrange(partitions + (rng.random() < 1 / 8))
+    sorts: Sequence[What] = (*(("frame",) * 6), "tombstone", "hole")
+    what = rng.choice(sorts) if entry.what == "frame" else "end"
+    return replace(entry, connection=partition, what=what)
 
 
 class _Graph:

@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from wallaroo.components import OwnState
-from wallaroo.records import End, Frame, Tick, Value
+from wallaroo.kafka_records import KafkaRecord, kafka_timestamp
+from wallaroo.records import Assigned, Consumed, End, Frame, Tick, Unused, Value
 from wallaroo_conformance.cases.building import COMPONENTS, calls, expression
 from wallaroo_conformance.cases.case import SOURCES, ConformanceCase
 from wallaroo_conformance.cases.operators import (
@@ -24,6 +25,7 @@ from wallaroo_conformance.cases.operators import (
     STATEFUL,
 )
 from wallaroo_conformance.cases.operators.triples import Values, deserialize, serialize
+from wallaroo_conformance.cases.records import input_log_of
 
 _CATALOGUE = "wallaroo_conformance.cases.operators"
 
@@ -55,7 +57,7 @@ def operator_text(component: Any) -> str:
 def input_text(case: ConformanceCase) -> str:
     """Return the records, one a line; of a timed case with their arrival times."""
     lines = []
-    for number, record in enumerate(case.input_log):
+    for number, record in enumerate(input_log_of(case)):
         if isinstance(record, Frame):
             said = f"{record.source}  {record.payload!r}"
         elif isinstance(record, Value):
@@ -64,7 +66,19 @@ def input_text(case: ConformanceCase) -> str:
             said = "tick"
         elif isinstance(record, End):
             failed = f", raised {record.error_type}" * bool(record.error_type)
-            said = f"{record.source} ends{failed}"
+            part = "" if record.partition is None else f"'s partition {record.partition}"
+            said = f"{record.source}{part} ends{failed}"
+        elif isinstance(record, Consumed):
+            read = record.record
+            said = (
+                f"{record.source}  partition {read.partition}, offset {read.offset}: {read.value!r}"
+            )
+            said += f", key {read.key!r}, headers {dict(read.headers)}, timestamp {read.timestamp}"
+        elif isinstance(record, Unused):
+            said = f"{record.source}  {record.numbers} offsets that hold nothing"
+        elif isinstance(record, Assigned):
+            numbers = ", ".join([str(number) for number, _, _ in record.partitions])
+            said = f"{record.source} reads partition {numbers}"
         else:
             said = repr(record)
         lines.append(f"{number}: {f'at {record.at}  ' * case.timed}{said}")
@@ -99,8 +113,10 @@ class _Text:
     def need_records(self, case: ConformanceCase) -> None:
         """Note what a case's own text needs to have imported."""
         if case.timed:
-            kinds = {type(record).__name__ for record in case.input_log}
+            kinds = {type(record).__name__ for record in input_log_of(case)}
             self._from["wallaroo.records"] = kinds or {Frame.__name__}
+            if Consumed.__name__ in kinds:
+                self._from["wallaroo.kafka_records"] = {KafkaRecord.__name__}
         if case.form == "pipelines" and any(True for _ in case.stateful()):
             self._from[OwnState.__module__] = {OwnState.__name__}
 
@@ -152,7 +168,7 @@ def _components(case: ConformanceCase) -> list[Any]:
     components: list[Any] = []
     for source in case.sources:
         components.append(Values if source.generator else DECODERS[source.decoder])
-        if source.event_time is not None:
+        if source.event_time not in (None, kafka_timestamp.__name__):
             components.append(EVENT_TIMES[source.event_time])
     for step in case.steps:
         if step.operator not in GRAPH:
@@ -212,7 +228,9 @@ def _assignment(name: str, module: ModuleType) -> str:
 
 def _input(case: ConformanceCase) -> str:
     if case.timed:
-        return f"INPUT = [\n{''.join([f'    {record!r},{chr(10)}' for record in case.input_log])}]"
+        return (
+            f"INPUT = [\n{''.join([f'    {record!r},{chr(10)}' for record in input_log_of(case)])}]"
+        )
     lines = [f'    ("{SOURCES[one.source]}", {one.payload!r}),\n' for one in case.inputs]
     return f"INPUT: list[tuple[str, bytes]] = [\n{''.join(lines)}]"
 

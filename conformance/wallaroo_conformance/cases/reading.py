@@ -7,11 +7,14 @@ from dataclasses import fields
 from typing import Any, get_args
 
 from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import PARTITION_END
 from wallaroo_conformance.cases.building import build
 from wallaroo_conformance.cases.case import (
     FIRST_STEP,
     FORMAT,
     PARTITIONS,
+    TOPICS_READ,
+    TOPICS_WRITTEN,
     ConformanceCase,
     Form,
     Input,
@@ -22,6 +25,7 @@ from wallaroo_conformance.cases.case import (
     StepSpec,
     What,
     WindowSpec,
+    fitting,
 )
 from wallaroo_conformance.cases.operators import (
     AGGREGATIONS,
@@ -128,7 +132,9 @@ def _problems(case: ConformanceCase) -> Iterator[str]:
 def _values(case: ConformanceCase) -> Iterator[tuple[str, Any, Any]]:
     """Yield what is named in a case, the name, and what could be named there."""
     for source in case.sources:
-        yield "decoder", source.decoder, DECODERS
+        own = [name for name in DECODERS if source.topic or not DECODERS.has(name, Trait.OF_TOPIC)]
+        yield "decoder", source.decoder, own
+        yield "number of partitions read", source.topic, (0, *TOPICS_READ)
         yield "event time", source.event_time, (None, *EVENT_TIMES)
     for spec in case.partitions:
         yield "shape", spec.shape, get_args(Shape)
@@ -140,6 +146,7 @@ def _values(case: ConformanceCase) -> Iterator[tuple[str, Any, Any]]:
         yield "partition function", step.route, (None, *ROUTES)
     for sink in case.sinks:
         yield "encoder", sink.encoder, ENCODERS
+        yield "number of partitions written to", sink.topic, (0, *TOPICS_WRITTEN)
     for entry in case.inputs:
         yield "record", entry.what, get_args(What)
     yield "form", case.form, get_args(Form)
@@ -172,6 +179,10 @@ def _run_problems(case: ConformanceCase) -> Iterator[str]:
             yield f"a record of source {entry.source}, which there is not"
         if type(entry.at) is not int or entry.at < 0:
             yield f"an arrival time is an int of 0 or more, not {entry.at!r}"
+        if fitting(entry, case.sources).what == "frame" != entry.what:
+            yield f"source {entry.source} has no topic, which a {entry.what} stands in"
+        if type(entry.connection) is not int or not 0 <= entry.connection < PARTITION_END:
+            yield f"no connection has the number {entry.connection!r}"
     if any(size < 1 for size in case.batches or ()):
         yield "a batch of less than 1"
     if case.number is not None and case.number < 1:

@@ -93,11 +93,14 @@ _PLAIN: Final[dict[type, Any]] = {
     **{spec: spec() for spec in (SourceSpec, SinkSpec, PartitionSpec, WindowSpec)},
     StepSpec: StepSpec(0),
 }
+[_TRIPLE_DECODER], [_TRIPLE_ENCODER] = (
+    table.having(Trait.OF_TRIPLES) for table in (DECODERS, ENCODERS)
+)
 _SETTINGS: Final = ("form", "codec", "batches", "number", "on_error", "small")
 _COUNTED: Final[dict[type, tuple[str, ...]]] = {
-    SourceSpec: ("event_time", "idle_after", "generator"),
+    SourceSpec: ("event_time", "idle_after", "generator", "topic"),
     StepSpec: ("parallel",),
-    SinkSpec: (),
+    SinkSpec: ("topic",),
     PartitionSpec: ("keys",),
     WindowSpec: ("slide", "delay", "late", "timeout"),
 }
@@ -207,7 +210,9 @@ def _reductions(case: ConformanceCase) -> Iterator[ConformanceCase]:
             yield _with_numbers(case, source)
     yield from _sinks(case)
     yield from _partitions(case)
-    triples = {one.id for one in case.sources if DECODERS.has(one.decoder, Trait.OF_TRIPLES)}
+    triples = {
+        one.id for one in case.sources if one.topic or DECODERS.has(one.decoder, Trait.OF_TRIPLES)
+    }
     for index, entry in enumerate(case.inputs):
         payloads = _triples(entry) if entry.source in triples else _payloads(entry)
         plainer = [replace(entry, payload=payload) for payload in payloads]
@@ -282,7 +287,13 @@ def _sources(source: SourceSpec) -> Iterator[SourceSpec]:
     # All decoders: one decoder's messages are seldom halfway to another's.
     for decoder in tuple(DECODERS)[: _RANK[source.decoder]]:
         yield replace(source, decoder=decoder)
-    yield from _plainer(source, _PLAIN[SourceSpec], _COUNTED[SourceSpec])
+    if source.topic:
+        received = None if source.event_time is None else own_time.__name__
+        yield replace(source, topic=0, decoder=_TRIPLE_DECODER, event_time=received)
+        yield replace(source, topic=source.topic - 1 or 1)
+    yield from _plainer(
+        source, replace(_PLAIN[SourceSpec], topic=source.topic), _COUNTED[SourceSpec]
+    )
     if source.event_time is not None:
         yield replace(source, event_time=own_time.__name__)
 
@@ -305,8 +316,11 @@ def _sinks(case: ConformanceCase) -> Iterator[ConformanceCase]:
         yield replace(case, sinks=(SinkSpec(last),))
     for index, sink in enumerate(case.sinks):
         yield replace(case, sinks=_without(case.sinks, index))
-        for encoder in _simpler(tuple(ENCODERS), sink.encoder):
-            yield replace(case, sinks=_put(case.sinks, index, replace(sink, encoder=encoder)))
+        plainer = [replace(sink, encoder=one) for one in _simpler(tuple(ENCODERS), sink.encoder)]
+        if sink.topic:
+            plainer += [replace(sink, topic=1), SinkSpec(sink.origin, _TRIPLE_ENCODER)]
+        for one in plainer:
+            yield replace(case, sinks=_put(case.sinks, index, one))
 
 
 def _partitions(case: ConformanceCase) -> Iterator[ConformanceCase]:
@@ -357,6 +371,8 @@ def _entries(entry: Input, first: int) -> Iterator[Input]:
     if entry.what != "tick":
         yield Input(at=entry.at, what="tick")
         yield replace(entry, source=first)
+    if entry.what == "tombstone":
+        yield replace(entry, what="frame")
     if entry.what == "failed":
         yield replace(entry, what="end")
     if entry.what == "exited":

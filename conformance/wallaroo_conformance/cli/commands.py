@@ -94,6 +94,11 @@ def register_conform(subparsers: Subparsers) -> None:
         help="stop at the first failure of the rules asked for, and report that one",
     )
     add("--no-live", action="store_true", help="leave the live server out")
+    add(
+        "--brokers",
+        metavar="HOST:PORT",
+        help="Kafka, for live runs from topic to topic; their topics are deleted at the end",
+    )
     add("--json", type=Path, metavar="FILE", help="write the report as JSON")
     add("--html", type=Path, metavar="FILE", help="write the report as a page")
     add(

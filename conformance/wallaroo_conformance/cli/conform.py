@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from threading import Event
 from types import FrameType
 from typing import Any
@@ -118,6 +119,8 @@ def _check(options: argparse.Namespace) -> None:
     for name in ("frames", "lines", "samples"):
         if options.app is None and getattr(options, name):
             raise UsageError(f"--{name} is the input of an application; add: --app APP")
+    if options.brokers is not None and find_spec("confluent_kafka") is None:
+        raise UsageError("--brokers needs Kafka's client: pip install 'wallaroo-streams[kafka]'")
     if options.show is None and options.output is not None:
         raise UsageError("--output says where --show writes; for a report write: --html FILE")
     for name in ("json", "html", "junit", "markdown"):
@@ -174,15 +177,18 @@ def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report
             fail_fast=options.fail_fast,
             job=options.job,
             options=dict(options.option),
-            live=None if options.no_live else partial(check_live, log=log),
+            live=None if options.no_live else partial(check_live, log=log, brokers=options.brokers),
             store=options.store,
             wrong_operators=wrong,
             stop=stop,
         )
         report = check_engine(engine, check, watcher=watcher)
     _print(report)
-    if not options.no_live and engine.capabilities().live:
+    can = engine.capabilities()
+    if not options.no_live and can.live:
         print(f"messages of its servers: {log}")
+        if can.kafka and options.brokers is None:
+            print("left out: live runs from topic to topic; for these add --brokers HOST:PORT")
     if isinstance(engine, PipeEngine):
         print(f"what it wrote to its standard error: {engine.log}")
     return report

@@ -20,6 +20,7 @@ from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.relations import ANY_BATCHES, ANY_PARTITIONS, Relation
+from wallaroo_conformance.judge.rules import RULES
 
 _ORDER = ("order-1", "order-2")
 _WHOLE = frozenset({"dead-1", "window-11"})
@@ -28,6 +29,7 @@ _KEEPS: Mapping[str, str] = {
     "entity": "it claims the order of each entity only",
     "none": "it claims no order",
 }
+_NO_KAFKA = "it does not claim Kafka"
 _STOPS: Mapping[str, str] = {
     "batch": "it claims to stop behind a batch only",
     "none": "it claims no early stop",
@@ -49,6 +51,8 @@ class Claims:
     def beyond(self, case: ConformanceCase, trace: Trace, facts: Facts) -> str | None:
         """Return why what a case does depends on more than the engine claims, or `None`."""
         can = self.capabilities
+        if case.with_topics and not can.kafka:
+            return _NO_KAFKA
         if can.stop == "none" and trace.ended is not None:
             return _STOPS["none"]
         if can.order == "entity" and _meets_others(case):
@@ -62,6 +66,8 @@ class Claims:
         """Return the rules that the engine does not claim to keep, and why."""
         can = self.capabilities
         found = dict.fromkeys(can.unsupported_rules, "by its own account")
+        if not can.kafka:
+            found |= dict.fromkeys([rule for rule in RULES if rule.startswith("kafka-")], _NO_KAFKA)
         if can.order != "total":
             found |= dict.fromkeys(_ORDER, _KEEPS[can.order])
         if can.stop != "exact":
@@ -151,7 +157,7 @@ def _meets_others(case: ConformanceCase) -> bool:
 def _unordered(trace: Trace) -> Trace:
     return replace(
         trace,
-        outputs={sink: tuple(sorted(outputs)) for sink, outputs in trace.outputs.items()},
+        outputs={sink: tuple(sorted(outputs, key=repr)) for sink, outputs in trace.outputs.items()},
         dead_letters=tuple(sorted(trace.dead_letters, key=lambda one: (one.order, one.pipeline))),
     )
 

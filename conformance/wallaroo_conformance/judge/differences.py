@@ -150,8 +150,8 @@ def _output_kinds(expected: list[Any], actual: list[Any]) -> set[Kind]:
         if wanted is None or given is None:
             kinds.add("extra" if wanted is None else "missing")
         elif wanted != given:
-            lost = Counter(wanted) - Counter(given)
-            more = Counter(given) - Counter(wanted)
+            counts = [Counter(map(canonical_json, one)) for one in (wanted, given)]
+            lost, more = counts[0] - counts[1], counts[1] - counts[0]
             if not lost and not more:
                 kinds.add("order")
             elif len(wanted) == len(given):

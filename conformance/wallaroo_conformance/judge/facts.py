@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.kafka_records import Produced
 from wallaroo.operations import Branch, Collect, Merge
-from wallaroo.records import End, Frame, Tick, Value
+from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
 from wallaroo.topology import Application, Sink, Step
 from wallaroo.trace import DeadLetter, Reason, Trace
 from wallaroo_conformance.cases.case import PARTITIONS, ConformanceCase, StepSpec
 from wallaroo_conformance.cases.operators import (
+    DECODERS,
     STATEFUL,
     STEPS,
     Trait,
 )
+from wallaroo_conformance.cases.records import input_log_of
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.observing import Observer, step_specs
 
@@ -47,7 +51,10 @@ def facts_of(
         observer: has seen the calls of user code.
     """
     facts = observer.facts
-    _run_facts(case, facts)
+    log = input_log_of(case)
+    _run_facts(case, log, facts)
+    if case.with_topics:
+        _topic_facts(case, log, trace, facts)
     _trace_facts(case, trace, facts)
     _graph_facts(application, facts)
     _entity_facts(case, trace, observer, facts)
@@ -64,8 +71,7 @@ def facts_of(
     return frozenset(facts)
 
 
-def _run_facts(case: ConformanceCase, facts: set[Fact]) -> None:
-    log = case.input_log
+def _run_facts(case: ConformanceCase, log: Sequence[Record], facts: set[Fact]) -> None:
     frames = [record for record in log if isinstance(record, Frame)]
     if len(frames) > 1:
         facts.add(Fact.SEVERAL_MESSAGES)
@@ -90,6 +96,36 @@ def _run_facts(case: ConformanceCase, facts: set[Fact]) -> None:
         facts.add(Fact.GENERATOR_FAILED)
 
 
+def _topic_facts(
+    case: ConformanceCase, log: Sequence[Record], trace: Trace, facts: set[Fact]
+) -> None:
+    """Note what was read from Kafka and sent to it."""
+    read = [record.record for record in log if isinstance(record, Consumed)]
+    if read:
+        facts.add(Fact.CONSUMED)
+    if read and any(isinstance(record, Unused) for record in log):
+        facts.add(Fact.HOLE)
+    if any(record.value is None for record in read):
+        facts.add(Fact.TOMBSTONE)
+    if read and any(DECODERS.has(one.decoder, Trait.OF_TOPIC) for one in case.sources):
+        facts.add(Fact.RECORD_DECODED)
+    assigned = Counter([record.source for record in log if isinstance(record, Assigned)])
+    if any(number > 1 for number in assigned.values()):
+        facts.add(Fact.PARTITION_ADDED)
+    if any(isinstance(record, End) and record.partition is not None for record in log):
+        facts.add(Fact.PARTITION_ENDED)
+    several = {sink.topic > 1 for sink in case.sinks if sink.topic}
+    for outputs in trace.outputs.values():
+        sent = [output for output in outputs if isinstance(output, Produced)]
+        if sent:
+            facts.add(Fact.SENT)
+        if len(sent) > len({output.partition for output in sent}):
+            facts.add(Fact.SENT_IN_ORDER)
+        if several == {True}:
+            keyed = {output.key is not None for output in sent}
+            facts |= {Fact.SENT_BY_KEY if one else Fact.SENT_WITHOUT_KEY for one in keyed}
+
+
 def _trace_facts(case: ConformanceCase, trace: Trace, facts: set[Fact]) -> None:
     if trace.ended is not None:
         facts.add(_ENDS[trace.ended.kind])
@@ -97,7 +133,8 @@ def _trace_facts(case: ConformanceCase, trace: Trace, facts: set[Fact]) -> None:
         facts.add(Fact.ENTITIES)
     if any(entity.number for entity in trace.entities):
         facts.add(Fact.OTHER_PARTITION)
-    if any(not output.isascii() for outputs in trace.outputs.values() for output in outputs):
+    written = [output for outputs in trace.outputs.values() for output in outputs]
+    if any(isinstance(output, bytes) and not output.isascii() for output in written):
         facts.add(Fact.OUTPUT_BEYOND_ASCII)
     if any(trace.outputs.values()):
         facts.add(Fact.OUTPUT)
@@ -135,6 +172,8 @@ def _graph_facts(application: Application, facts: set[Fact]) -> None:
                     facts.add(Fact.IDLE)
                 if config.event_time is None:
                     facts.add(Fact.ARRIVAL_TIME)
+                elif isinstance(config, KafkaSourceConfig):
+                    facts.add(Fact.PARTITIONS_READ)
             if len(sources[index]) > 1:
                 facts.add(Fact.SEVERAL_WAYS)
             if _nodes_before(application, index) & windowed:
@@ -174,6 +213,10 @@ def _letter_facts(
     facts: set[Fact],
 ) -> None:
     facts.add(Fact.LETTER)
+    if letter.reason is Reason.ENCODE and case.with_topics:
+        facts.add(Fact.SEND_LETTER)
+    if letter.reason is Reason.BAD_TIME and Fact.RECORD_TIME in facts:
+        facts.add(Fact.RECORD_WITHOUT_TIME)
     if letter.reason in _LETTERS:
         facts.add(_LETTERS[letter.reason])
     if letter.reason is Reason.RAISED and letter.error_type not in _USUAL_ERRORS:

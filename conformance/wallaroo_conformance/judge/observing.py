@@ -103,7 +103,10 @@ class Observer:
     def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> None:
         if result is not RAISED:
             self.facts.add(Fact.EVENT_TIME)
-        if EVENT_TIMES.has(site.component.component.__name__, Trait.ALTERS_MESSAGE):
+        name = site.component.component.__name__
+        if EVENT_TIMES.has(name, Trait.OF_TOPIC):
+            self.facts.add(Fact.RECORD_TIME)
+        if EVENT_TIMES.has(name, Trait.ALTERS_MESSAGE):
             self.facts.add(Fact.EVENT_TIME_ALTERS)
         if isinstance(result, datetime):
             self.facts.add(Fact.EVENT_MOMENT)

@@ -15,6 +15,7 @@ from wallaroo.records import Frame
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import PARTITIONS, SOURCES, ConformanceCase, Input
 from wallaroo_conformance.cases.operators import GRAPH, KEYS
+from wallaroo_conformance.cases.records import input_log_of
 from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.judge.window_model import expected
@@ -191,8 +192,8 @@ def _forms(meaning: Meaning, _rng: random.Random) -> Varied:
 def _same_time_again(meaning: Meaning, rng: random.Random) -> Varied:
     """Put in a tick at a time that has already passed."""
     case = meaning.case
-    if not case.timed or not case.inputs:
-        return None
+    if not case.timed or not case.inputs or any(sink.topic for sink in case.sinks):
+        return None  # in a topic an output's number shows
     place = rng.randrange(len(case.inputs)) + 1
     tick = Input(what="tick")  # a clock that goes back repeats the last time
     inputs = (*case.inputs[:place], tick, *case.inputs[place:])
@@ -220,7 +221,7 @@ def _received(meaning: Meaning, _rng: random.Random) -> Varied:
     last, window = row[-1], row[-1].window
     if window is None or window.kind != "range" or window.slide is not None:
         return None
-    received = sum(isinstance(record, Frame) for record in case.input_log)
+    received = sum(isinstance(record, Frame) for record in input_log_of(case))
 
     def holds(one: Trace, other: Trace) -> bool:
         return all(_sum(trace) == received for trace in (one, other))
@@ -275,9 +276,10 @@ def _model(*wanted: str) -> Callable[[Meaning, random.Random], Varied]:
 
 
 def _is_special(case: ConformanceCase) -> bool:
-    """Whether something fails, is filtered or has no sink, or values come from a generator."""
+    """Whether something fails, is filtered or has no sink, or not all is frames and bytes."""
     return (
         not case.sinks
+        or case.with_topics
         or any(source.generator for source in case.sources)
         or any(entry.what == "frame" and not _is_plain(entry) for entry in case.inputs)
     )

@@ -59,6 +59,7 @@ _GRAPHS = Chapter("graphs", "Graphs")
 _KEYS = Chapter("keys", "Keys")
 _TIME = Chapter("time", "Time")
 _WINDOWS = Chapter("windows", "Windows")
+_KAFKA = Chapter("kafka", "Kafka")
 
 _RULES: tuple[Rule, ...] = (
     Rule("frame-1", "A header tells the payload's length", _FRAMING),
@@ -127,6 +128,15 @@ _RULES: tuple[Rule, ...] = (
     Rule("window-9", "A message that fails at a window never came to it", _WINDOWS),
     Rule("window-10", "Memory follows what is open", _WINDOWS),
     Rule("window-11", "A trace lists open windows", _WINDOWS),
+    Rule("kafka-1", "Records are numbered by their offsets", _KAFKA),
+    Rule("kafka-6", "A partition may be added", _KAFKA),
+    Rule("kafka-7", "A decoder gets the value, or the record", _KAFKA),
+    Rule("kafka-8", "The record's own time may be the event time", _KAFKA),
+    Rule("kafka-9", "Each partition has a watermark of its own", _KAFKA),
+    Rule("kafka-10", "A bounded read has one exact result", _KAFKA),
+    Rule("kafka-13", "An encoder says what is sent, and the key says where", _KAFKA),
+    Rule("kafka-14", "Outputs stand in order of lineage", _KAFKA),
+    Rule("kafka-17", "What breaks the rules cannot be set", _KAFKA),
 )
 
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in _RULES}

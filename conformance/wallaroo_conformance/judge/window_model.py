@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from wallaroo.records import Frame, Record, Tick
 from wallaroo_conformance.cases.case import ConformanceCase, WindowSpec
+from wallaroo_conformance.cases.records import input_log_of
 
 Output = tuple[int, str, str]
 """(end of the window, letter of its key, its text)."""
@@ -52,7 +53,7 @@ def expected(case: ConformanceCase) -> Expected | None:
     if last != ["texts"] or window is None:
         return None
     if window.kind == "count":
-        return _counted(window, messages, case.input_log)
+        return _counted(window, messages, input_log_of(case))
     if window.late not in ("dead-letter", "drop"):
         return None
     watermarks = list(_watermarks(case))
@@ -69,7 +70,7 @@ def _event_time(case: ConformanceCase, record: Record) -> int:
 
 def _times(case: ConformanceCase) -> Iterator[tuple[int, Record]]:
     latest = 0
-    for record in case.input_log:
+    for record in input_log_of(case):
         latest = max(latest, record.at)
         yield latest, record
 

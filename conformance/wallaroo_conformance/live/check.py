@@ -16,6 +16,7 @@ from wallaroo.engine import Engine, Isolation
 from wallaroo.errors import UnsupportedTopology
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+from wallaroo_conformance.live.kafka import check_kafka
 from wallaroo_conformance.live.random_steps import random_scenario
 from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Scenario
 from wallaroo_conformance.live.scenarios import DEATH, RECOVERING_TOUR, SPECIAL, TOUR
@@ -68,21 +69,28 @@ def check_live(
     *,
     patience: float = PATIENCE,
     log: Path | None = None,
+    brokers: str | None = None,
 ) -> tuple[list[LawResult], list[Failure]]:
     """Check the rules that fit the pattern `rules` on the engine's live server.
 
     Recovery is checked only if the engine claims it, windows if it does not refuse them. No single
     thing may take longer than `patience` seconds. What the servers print goes to the file `log`, if
-    there is one.
+    there is one. With the address of `brokers` it is also served from topic to topic, if it claims
+    Kafka.
     """
     left_out = (
         {} if engine.capabilities().live else dict.fromkeys(_LAWS, "it does not claim to serve")
     )
     count: Counter[str] = Counter()
     failure: Failure | None = None
-    if engine.capabilities().live and any(fits(rule, rules) for rule in _LAWS):
+    of_kafka: tuple[list[LawResult], list[Failure]] = ([], [])
+    if engine.capabilities().live:
         printed = io.StringIO()
-        failure = _run_all(engine, random_seed, patience, printed, count, left_out)
+        if any(fits(rule, rules) for rule in _LAWS):
+            failure = _run_all(engine, random_seed, patience, printed, count, left_out)
+        if brokers is not None and engine.capabilities().kafka:
+            with _captured(printed):
+                of_kafka = check_kafka(engine, rules, brokers, patience)
         if failure is not None:
             failure = failure.filed(rules)
         if log is not None:
@@ -96,9 +104,10 @@ def check_live(
         for law in LIVE_LAWS.values()
         if fits(law.rule, rules)
     ]
+    results += of_kafka[0]
     if failure is None or failure.rule in unsupported or not fits(failure.rule, rules):
-        return results, []
-    return results, [failure]
+        return results, of_kafka[1]
+    return results, [failure, *of_kafka[1]]
 
 
 def _run_all(

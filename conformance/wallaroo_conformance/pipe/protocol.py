@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import IO, Any, get_args
 
 from wallaroo.engine import Capabilities, Isolation, Order, Stop
-from wallaroo.records import End, Frame, Record, Value
+from wallaroo.kafka_records import KafkaRecord
+from wallaroo.records import Assigned, Consumed, End, Frame, Record, Unused, Value
 from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.records import input_log_of
 
 PROTOCOL = "wallaroo-engine/1"
 SCHEMA = Path(__file__).parent / "schema.json"
@@ -76,7 +78,7 @@ def take_over_standard_streams() -> tuple[IO[bytes], Callable[[bytes], None]]:
 
 def case_message(number: int, case: ConformanceCase, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return a case of a job, with its records."""
-    records = [_record(record) for record in case.input_log]
+    records = [_record(record) for record in input_log_of(case)]
     form: dict[str, Any] = {"id": number, "case": case.to_json(), "records": records}
     if options:
         form["options"] = dict(options)
@@ -118,9 +120,42 @@ def _record(record: Record) -> dict[str, Any]:
     if isinstance(record, Value):
         return {"what": "value", "source": record.source, "at": record.at, "value": record.value}
     if isinstance(record, End):
-        failed = {"error_type": record.error_type, "ends_run": record.ends_run}
+        failed: dict[str, Any] = {"error_type": record.error_type, "ends_run": record.ends_run}
+        if record.partition is not None:
+            failed["partition"] = record.partition
         return {"what": "end", "source": record.source, "at": record.at, **failed}
+    if isinstance(record, Consumed):
+        return {
+            "what": "consumed",
+            "source": record.source,
+            "at": record.at,
+            **_read(record.record),
+        }
+    if isinstance(record, Assigned):
+        partitions = [[number, first] for number, first, _ in record.partitions]
+        form = {"source": record.source, "at": record.at, "partitions": partitions}
+        return {"what": "assigned", **form}
+    if isinstance(record, Unused):
+        form = {"source": record.source, "at": record.at, "numbers": record.numbers}
+        return {"what": "unused", **form}
     return {"what": "tick", "at": record.at}
+
+
+def _read(record: KafkaRecord) -> dict[str, Any]:
+    """Return a record of a topic: value, key and headers are base64, or null."""
+
+    def coded(data: bytes | None) -> str | None:
+        return None if data is None else base64.b64encode(data).decode("ascii")
+
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": coded(record.key),
+        "headers": [[name, coded(value)] for name, value in record.headers],
+        "value": coded(record.value),
+    }
 
 
 def _is_one_of(values: tuple[Any, ...]) -> Any:
@@ -145,6 +180,7 @@ _CHECKS: Mapping[str, Any] = {
     "small": lambda value: isinstance(value, dict),
     "order": _is_one_of(get_args(Order)),
     "stop": _is_one_of(get_args(Stop)),
+    "kafka": _is_flag,
 }
 
 

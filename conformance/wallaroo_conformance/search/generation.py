@@ -46,10 +46,17 @@ class Generation:
         modes: isolation modes of the engine.
         most: most cases in a chunk that is drawn.
         few: begin with small chunks, for a search that stops at its first failure.
+        kafka: the engine reads and writes Kafka.
     """
 
     def __init__(
-        self, seed: int, modes: frozenset[Isolation], most: int, *, few: bool = False
+        self,
+        seed: int,
+        modes: frozenset[Isolation],
+        most: int,
+        *,
+        few: bool = False,
+        kafka: bool = True,
     ) -> None:
         self.spare_timed = False
         """Draw no more timed cases."""
@@ -59,6 +66,7 @@ class Generation:
         self._most = most
         self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
         self._few = few
+        self._kafka = kafka
         self._fixed: list[ConformanceCase] = []  # those of a stage that are left
         self._added = counting(_FIRST_ADDED)
 
@@ -91,7 +99,10 @@ class Generation:
         """
         size = min(self._most, _FIRST_CHUNK)
         seed = self._seed_of(next(self._added))
-        return [*generate(size, seed, "any"), *generate(size, seed, "any", timed=True)]
+        return [
+            *generate(size, seed, "any"),
+            *generate(size, seed, "any", timed=True, kafka=self._kafka),
+        ]
 
     def _fixed_cases(self, number: int) -> Iterable[ConformanceCase]:
         if _FIXED[number] is pairs:
@@ -105,8 +116,9 @@ class Generation:
         cases: list[ConformanceCase] = []
         for is_timed, part in ((False, count - int(count * share)), (True, int(count * share))):
             tame = int(part * self._tame)
-            cases += generate(part - tame, seed, "any", timed=is_timed)
-            cases += generate(tame, seed, "tame", timed=is_timed)
+            how = {"timed": is_timed, "kafka": self._kafka}
+            cases += generate(part - tame, seed, "any", **how)
+            cases += generate(tame, seed, "tame", **how)
         return cases
 
     def _seed_of(self, number: int) -> int:

@@ -96,8 +96,10 @@ class Search:
         self.runner = Runner(engine, check.job, check.options, self._deadline)
         self.findings = Findings()
         most = max(int(check.job * _OWN_CASES), 1)
-        modes = self.runner.capabilities.isolation
-        self._generation = Generation(check.seed, modes, most, few=check.fail_fast)
+        can = self.runner.capabilities
+        self._generation = Generation(
+            check.seed, can.isolation, most, few=check.fail_fast, kafka=can.kafka
+        )
         self._judge = Judge(self.runner, self.oracle, self.findings, check.wrong_operators)
         self.problems: list[str] = []
         """Why a check's search ended early."""

@@ -16,7 +16,7 @@ from wallaroo_conformance.judge.relations import RELATIONS
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import installed_mutants
 from wallaroo_conformance.language import LANGUAGE_LAWS
-from wallaroo_conformance.live import LIVE_LAWS
+from wallaroo_conformance.live import KAFKA_LAWS, LIVE_LAWS
 
 
 @cache
@@ -27,7 +27,7 @@ def laws() -> dict[str, list[str]]:
         found[law.rule].append(law.says)
     for relation in RELATIONS:
         found[relation.rule].append(relation.says)
-    for plain in (*LIVE_LAWS.values(), *LANGUAGE_LAWS):
+    for plain in (*LIVE_LAWS.values(), *KAFKA_LAWS.values(), *LANGUAGE_LAWS):
         found[plain.rule].append(plain.says)
     return {rule: list(dict.fromkeys(says)) for rule, says in found.items()}
 

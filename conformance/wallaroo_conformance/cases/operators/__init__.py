@@ -10,6 +10,7 @@ cases are reduced towards the first.
 
 from __future__ import annotations
 
+from wallaroo_conformance.cases.operators import topics as _topics  # noqa: F401 - it adds to tables
 from wallaroo_conformance.cases.operators.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.operators.computing import COMPUTATIONS
 from wallaroo_conformance.cases.operators.computing_multi import MULTI_COMPUTATIONS

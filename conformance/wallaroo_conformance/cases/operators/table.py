@@ -17,6 +17,7 @@ class Trait(enum.Enum):
     """What the code that generates, observes or builds a case must know about an operator."""
 
     OF_TRIPLES = "takes messages of a letter, a number and a text; `choices` has it where asked for"
+    OF_TOPIC = "of a Kafka topic; `choices` has none of these"
     OF_STEP = "is made anew for each step, with the step's name"
     COMMON = "is drawn more often than others"
     FINDING = "makes a finding: `trusting` mode is not promised to it"
@@ -101,6 +102,7 @@ class Table(dict[str, Any]):
                 name
                 for name in self
                 if self.has(name, Trait.OF_TRIPLES) is triples
+                and not self.has(name, Trait.OF_TOPIC)
                 and (tone == "any" or not self.has(name, Trait.FINDING))
                 for _ in range(1 + common * self.has(name, Trait.COMMON))
             ]

@@ -1,0 +1,394 @@
+"""Rules that only runs against Kafka's brokers can keep or break: a table of runs.
+
+Each run has two topics of its own. What must be in the second one is what the reference says of the
+records in the first: byte by byte if the read is bounded, else key by key, since then the engine
+chooses between partitions, and each key stands in one partition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import wallaroo
+from wallaroo.components import OwnState
+from wallaroo.engine import Case, Engine, Handle, ServeOptions, load_engine
+from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import partition_of
+from wallaroo.testing.input import input_log_of
+from wallaroo.topology import Application
+from wallaroo_conformance.cases.operators.states import Notebook
+from wallaroo_conformance.cases.operators.topics import keyed
+from wallaroo_conformance.cases.operators.triples import ByLetter, RememberEach, triple
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.results import Failure, LawResult, fits
+from wallaroo_conformance.search.running import crash
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+_LAWS = {
+    "kafka-1": "whoever has the log and the topic has the same sequence: after kills and restarts "
+    "readers of committed records see each output once, and a topic that lacks what comes next, or "
+    "was made again, is refused by name",
+    "kafka-6": "a partition that is added to a topic is read from its first record on",
+    "kafka-10": "a bounded read of committed records gives the same bytes as without a broker",
+}
+KAFKA_LAWS: Mapping[str, Law] = {rule: Law(rule, "brokers", says) for rule, says in _LAWS.items()}
+"""What must hold against brokers: one law for each rule."""
+
+_INTERVAL = 0.05  # seconds between checkpoints, and of a transaction
+_KILLS = 4
+_BATCH = 60  # records that are sent at once
+_LETTERS, _ADDED = "abcde", "f"
+_READ, _WRITTEN = 2, 3  # partitions of the two topics
+_POLLED = 0.1  # seconds between two looks
+
+
+class _BrokenError(Exception):
+    """Something is not as the rules say."""
+
+
+@dataclass(frozen=True)
+class _Scenario:
+    """A run.
+
+    Args:
+        rule: what it is about.
+        script: what is done.
+        until: where the source ends.
+    """
+
+    rule: str
+    script: Callable[[_Run], None]
+    until: str | None = None
+
+
+class _Run:
+    """Two topics, and an application that an engine serves from one to the other.
+
+    Args:
+        engine: the engine.
+        brokers: their addresses.
+        until: where the source ends.
+        checkpoint: the directory of the checkpoint; `None`: the engine does not recover.
+        patience: seconds that any one thing may take.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        brokers: str,
+        until: str | None,
+        checkpoint: Path | None,
+        patience: float,
+    ) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.recovers = checkpoint is not None
+        self._engine, self._brokers, self._patience = engine, brokers, patience
+        self._client: dict[str, Any] = {"bootstrap.servers": brokers, "log_level": 0}
+        self._admin = AdminClient(self._client)
+        name = f"wallaroo-conformance-{uuid.uuid4().hex[:12]}"
+        self._read, self._written = f"{name}-in", f"{name}-out"
+        self._application = _application(brokers, self._read, self._written, until)
+        own = {"checkpoint": checkpoint, "checkpoint_interval": _INTERVAL}
+        self._options = ServeOptions(stop_timeout=patience, options=own if checkpoint else {})
+        self._number = 0  # of records sent so far
+        self._handle: Handle | None = None
+
+    def __enter__(self) -> Self:
+        self.make(self._read, _READ)
+        self.make(self._written, _WRITTEN)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle is not None:
+            self._handle.kill()
+        self._admin.delete_topics([self._read, self._written])
+
+    def make(self, topic: str, partitions: int) -> None:
+        """Make a topic, and wait until it is there."""
+        from confluent_kafka.cimpl import NewTopic
+
+        self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(self._patience)
+        self._until(lambda: self._partitions(topic) == partitions, f"topic {topic} is there")
+
+    def make_again(self) -> None:
+        """Delete the topic that is read, and make another of its name."""
+        self._admin.delete_topics([self._read])[self._read].result(self._patience)
+        self._until(lambda: not self._partitions(self._read), "the topic is gone")
+        self.make(self._read, _READ)
+
+    def add_partition(self) -> None:
+        """Let the topic that is read have one partition more."""
+        from confluent_kafka.cimpl import NewPartitions
+
+        wanted = self._partitions(self._read) + 1
+        changed = self._admin.create_partitions([NewPartitions(self._read, wanted)])
+        changed[self._read].result(self._patience)
+        self._until(lambda: self._partitions(self._read) == wanted, "the partition is there")
+
+    def delete_records(self) -> None:
+        """Remove all records, as retention does."""
+        from confluent_kafka import TopicPartition
+
+        numbers = range(self._partitions(self._read))
+        ends = [TopicPartition(self._read, number, -1) for number in numbers]  # -1: to the end
+        for removed in self._admin.delete_records(ends).values():
+            removed.result(self._patience)
+
+    def send(self, count: int = _BATCH, *, commit: bool | None = None) -> None:
+        """Send records, and tombstones; each letter stands in one partition.
+
+        Args:
+            count: how many.
+            commit: commit them as a transaction, or abort it; `None`: without one.
+        """
+        from confluent_kafka import Producer
+
+        own = {} if commit is None else {"transactional.id": f"{self._read}-{self._number}"}
+        producer = Producer({**self._client, **own})
+        letters = _LETTERS + _ADDED * (self._partitions(self._read) > _READ)
+        if commit is not None:
+            producer.init_transactions(self._patience)
+            producer.begin_transaction()
+        for number in range(self._number, self._number + count):
+            letter = letters[number % len(letters)]
+            place = _LETTERS.index(letter) % _READ if letter in _LETTERS else _READ
+            value = None if number % 11 == 7 else f"{letter} {number} {number}"
+            producer.produce(self._read, value, letter, partition=place, timestamp=1_000 + number)
+        self._number += count
+        if commit is not None:
+            finish = producer.commit_transaction if commit else producer.abort_transaction
+            finish(self._patience)
+        elif producer.flush(self._patience):
+            raise TimeoutError("the brokers have not taken what was sent")
+
+    def serve(self) -> None:
+        """Let the engine serve."""
+        self._handle = self._engine.serve(self._application, self._options)
+
+    def kill_and_restart(self) -> None:
+        """Kill the engine, and start it again."""
+        assert self._handle is not None
+        self._handle.kill()
+        self._handle = self._handle.restart()
+
+    def end(self, *, stop: bool = True) -> None:
+        """Wait for the end of the run, in order."""
+        assert self._handle is not None
+        if stop:
+            self._handle.stop()
+        summary = self._handle.wait(self._patience)
+        if summary is None or summary.exit_code:
+            why = "it does not end" if summary is None else summary.problem
+            raise _BrokenError(f"the run does not end in order: {why}")
+
+    def refused(self, *words: str) -> None:
+        """Serve once more; it must be refused with these words."""
+        try:
+            self.serve()
+            assert self._handle is not None
+            summary = self._handle.wait(self._patience)
+            said = "" if summary is None or not summary.exit_code else summary.problem or ""
+        except WallarooError as error:
+            said = str(error)
+        if missing := [word for word in (self._read, *words) if word not in said]:
+            raise _BrokenError(f"the refusal does not say {', '.join(missing)}: {said!r}")
+
+    def delivered(self, *, exact: bool = False) -> None:
+        """Wait until readers of committed records see what the reference says, once.
+
+        Args:
+            exact: partition by partition in their order; else key by key.
+        """
+        expected = self._expected()
+        count = sum(map(len, expected.values()))
+        found: Mapping[int, Sequence[Any]] = {}
+
+        def are_there() -> bool:
+            nonlocal found
+            found = {
+                number: [(one.key(), one.value(), one.timestamp()[1]) for one in messages]
+                for number, messages in self._messages(self._written).items()
+            }
+            return sum(map(len, found.values())) >= count
+
+        with contextlib.suppress(TimeoutError):
+            self._until(are_there, "outputs are there")
+        sort = _as_they_are if exact else _by_key
+        if sort(found) != sort(expected):
+            raise _BrokenError(
+                f"expected the outputs {sort(expected)!r:.500}, not {sort(found)!r:.500}"
+            )
+
+    def _expected(self) -> dict[int, list[Any]]:
+        """Return what the reference sends, by partition."""
+        records = [
+            wallaroo.KafkaRecord(
+                *(one.value(), one.key(), (), one.timestamp()[1] * 1_000_000, self._read),
+                *(number, one.offset() or 0),
+            )
+            for number, messages in self._messages(self._read).items()
+            for one in messages
+        ]
+        bounded = _application(self._brokers, self._read, self._written, "end")
+        log = input_log_of(bounded, {"in": records}, end=True)
+        [sent] = load_engine("reference").run(Case(bounded, log)).outputs.values()
+        expected: dict[int, list[Any]] = {number: [] for number in range(_WRITTEN)}
+        for one in sent:
+            place = partition_of(one.key, one.number, _WRITTEN)
+            expected[place].append((one.key, one.value, one.timestamp))
+        return expected
+
+    def _messages(self, topic: str) -> dict[int, list[Message]]:
+        """Return the committed messages of a topic, by partition, up to its end now."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        own = {"group.id": topic, "enable.auto.commit": False, "enable.partition.eof": True}
+        consumer = Consumer({**self._client, **own, "auto.offset.reset": "earliest"})
+        found: dict[int, list[Message]] = {number: [] for number in range(self._partitions(topic))}
+        consumer.assign([TopicPartition(topic, number, 0) for number in found])
+        reading, end = set(found), time.monotonic() + self._patience
+        while reading and time.monotonic() < end:
+            for message in consumer.consume(1000, _POLLED):
+                if message.error() is None:
+                    found[message.partition() or 0].append(message)
+                else:
+                    reading.discard(message.partition() or 0)
+        consumer.close()
+        return found
+
+    def _partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has; 0: it is not there."""
+        there = self._admin.list_topics(timeout=self._patience).topics.get(topic)
+        return 0 if there is None else len(there.partitions)
+
+    def _until(self, holds: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + self._patience
+        while not holds():
+            if time.monotonic() > end:
+                raise TimeoutError(f"within {self._patience:g} s it did not come that {what}")
+            time.sleep(_POLLED)
+
+
+def _application(brokers: str, read: str, written: str, until: Any) -> Application:
+    source = wallaroo.KafkaSourceConfig(
+        read, brokers, triple, event_time=wallaroo.kafka_timestamp, until=until
+    )
+    texts: Any = RememberEach("texts", OwnState(Notebook, "texts", None))
+    pipeline: Any = wallaroo.source("in", source).key_by(ByLetter("letters")).to(texts)
+    sink = wallaroo.KafkaSinkConfig(written, brokers, keyed)
+    return wallaroo.build_application("conformance", pipeline.to_sink(sink))
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+def _bounded(run: _Run) -> None:
+    run.send(commit=True)
+    run.send(commit=False)
+    run.send()
+    run.serve()
+    run.end(stop=False)
+    run.delivered(exact=True)
+
+
+def _killed(run: _Run) -> None:
+    run.send(commit=True)
+    run.serve()
+    for number in range(_KILLS):
+        run.send(commit=number % 2 == 0)
+        time.sleep(_INTERVAL * number)
+        run.kill_and_restart()
+    run.send()
+    run.delivered()
+    run.end()
+    run.delivered()
+
+
+def _grown(run: _Run) -> None:
+    run.send()
+    run.serve()
+    run.delivered()
+    run.add_partition()
+    run.send()
+    run.delivered()
+    run.end()
+
+
+def _cut(run: _Run) -> None:
+    run.send()
+    run.serve()
+    run.delivered()
+    run.end()
+    run.send()
+    run.delete_records()
+    run.refused("partition", "offset")
+
+
+def _made_again(run: _Run) -> None:
+    run.send()
+    run.serve()
+    run.delivered()
+    run.end()
+    run.make_again()
+    run.refused()
+
+
+_SCENARIOS = (
+    _Scenario("kafka-10", _bounded, "end"),
+    _Scenario("kafka-6", _grown),
+    _Scenario("kafka-1", _killed),
+    _Scenario("kafka-1", _cut),
+    _Scenario("kafka-1", _made_again),
+)
+
+
+def check_kafka(
+    engine: Engine, rules: str, brokers: str, patience: float
+) -> tuple[list[LawResult], list[Failure]]:
+    """Check the rules that fit the pattern `rules` against brokers; the first failure ends it.
+
+    Raises:
+        MissingExtraError: Kafka's client is not installed.
+    """
+    laws: list[LawResult] = []
+    recovers = engine.capabilities().recovery
+    for rule, law in KAFKA_LAWS.items():
+        scenarios = [one for one in _SCENARIOS if one.rule == rule and fits(rule, rules)]
+        if rule == "kafka-1" and not recovers:
+            scenarios = []
+        for scenario in scenarios:
+            with tempfile.TemporaryDirectory() as folder:
+                checkpoint = Path(folder) / "checkpoint" if recovers else None
+                try:
+                    with _Run(engine, brokers, scenario.until, checkpoint, patience) as run:
+                        scenario.script(run)
+                except Exception as error:  # noqa: BLE001 - what an engine raises is its answer
+                    text = str(error) if isinstance(error, _BrokenError) else crash(error).error
+                    laws.append(LawResult(rule, law.name, law.says, "broken", 0))
+                    return laws, [Failure((law,), None, text=text)]
+        if scenarios:
+            laws.append(LawResult(rule, law.name, law.says, "kept", len(scenarios)))
+    return laws, []
+
+
+def _as_they_are(outputs: Mapping[int, Sequence[Any]]) -> Any:
+    return outputs
+
+
+def _by_key(outputs: Mapping[int, Sequence[Any]]) -> Any:
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for number, sent in outputs.items():
+        for one in sent:
+            found[number, one[0]].append(one)
+    return found
