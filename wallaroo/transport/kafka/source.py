@@ -1,7 +1,7 @@
-"""A Kafka source: where it begins, and the thread that reads or plans its runs for an engine.
+"""A Kafka source: the thread that reads or plans its runs for an engine.
 
 The position comes from the log and the checkpoint alone (kafka-3). What the brokers hold is
-compared with it before anything takes effect (kafka-5).
+compared with it before anything takes effect (`wallaroo.transport.kafka.beginning`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,11 +23,11 @@ from wallaroo.overriding import override
 from wallaroo.records import Assigned, End
 from wallaroo.text import escaped
 from wallaroo.transport.interfaces import Receiver, Source
+from wallaroo.transport.kafka.beginning import Reading, begin, offsets_of
 from wallaroo.transport.kafka.cluster import (
     BrokerError,
     BrokersAwayError,
     Cluster,
-    Topic,
     client,
 )
 from wallaroo.transport.kafka.lag import Lag
@@ -40,80 +40,6 @@ _MOST = 4  # deliveries that wait for the engine
 _LOOK = 0.05  # seconds between looks whether to go on
 _COMMIT = 1.0  # seconds between commits to a group, for tools that show lag
 _NEW_PARTITIONS = 10.0  # seconds between looks for partitions that were added (kafka-6)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a Kafka source is to read.
-
-    Args:
-        source: its name.
-        topic: the topic's name.
-        partitions: those that are read; `None`: all.
-        start: ``"earliest"``, ``"latest"``, a time in nanoseconds since 1970, or an offset for
-            each partition (kafka-4).
-        bounded: read to the end that there is at the start, then end the source (kafka-10).
-        committed_only: see `Cluster.consumer`.
-        group: see `Cluster.consumer`; `None`: no group gets positions.
-    """
-
-    source: str
-    topic: str
-    partitions: tuple[int, ...] | None = None
-    start: str | int | Mapping[int, int] = "earliest"
-    bounded: bool = False
-    committed_only: bool = True
-    group: str | None = None
-
-
-def begin(
-    cluster: Cluster, reading: Reading, before: Position | None, *, accept_gaps: bool = False
-) -> Position:
-    """Return where a source begins to read now; it blocks.
-
-    Args:
-        cluster: the brokers.
-        reading: what is to be read.
-        before: where an earlier run stood; `None`: there was none.
-        accept_gaps: go on where records are missing between `before` and what is there.
-
-    Raises:
-        BrokerError: the brokers do not answer, or what they hold does not fit (kafka-5).
-    """
-    topic = cluster.topic(reading.topic)
-    chosen = _chosen(cluster, reading, topic)
-    if before is None:
-        offsets = _resolved(cluster, reading, chosen)
-        ends = None
-        if reading.bounded:
-            ends = _offsets(cluster, reading, chosen, "latest")
-        return Position(topic.id, offsets, ends=ends)
-    where = f"{reading.source}: topic {escaped(reading.topic)}"
-    accept = "run with --accept-gaps to go on with what is there"
-    if topic.id != before.topic:
-        raise BrokerError(
-            f"{where}: the checkpoint read the topic with the id {before.topic}, and the topic of "
-            f"this name has the id {topic.id} now: it was made again. To begin anew with it, take "
-            "an empty checkpoint (kafka-5)"
-        )
-    if before.ends is not None:  # those that were added since are no part of a bounded read
-        chosen = [partition for partition in chosen if partition in before.ends]
-    first = _offsets(cluster, reading, chosen, "earliest")
-    end = cluster.offsets(reading.topic, chosen, "latest", committed_only=False)
-    offsets = {}
-    for partition in chosen:
-        wanted = before.offsets.get(partition, first[partition])
-        there = f"has offsets {first[partition]} to {end[partition] - 1} now"
-        if not first[partition] <= wanted <= end[partition] and not accept_gaps:
-            raise BrokerError(
-                f"{where}, partition {partition}: offset {wanted} is wanted, and the partition "
-                f"{there}; {accept} (kafka-5)"
-            )
-        offsets[partition] = min(max(wanted, first[partition]), end[partition])
-    until = before.ends
-    if reading.bounded and until is None:  # it was not bounded before: this is the start
-        until = _offsets(cluster, reading, chosen, "latest")
-    return Position(topic.id, offsets, before.at, until)
 
 
 class KafkaSource(Source):
@@ -315,7 +241,7 @@ class KafkaSource(Source):
                 return
             added = [number for number in topic.partitions if number not in reader.positions]
             if added:
-                first = _offsets(self._cluster, reading, added, "earliest")
+                first = offsets_of(self._cluster, reading, added, "earliest")
                 places = tuple([(number, offset, None) for number, offset in first.items()])
                 record = Assigned(reading.source, places, topic=topic.id)
                 self._post(self._receiver.receive_records, [record])
@@ -378,43 +304,3 @@ class KafkaSource(Source):
         if not self._closed.is_set():
             self._count += len(run.messages)
             self._receiver.receive_run(self._reading.source, run, at)
-
-
-def _chosen(cluster: Cluster, reading: Reading, topic: Topic) -> list[int]:
-    if reading.partitions is None:
-        return list(topic.partitions)
-    missing = sorted(set(reading.partitions) - set(topic.partitions))
-    if missing:
-        raise BrokerError(
-            f"{reading.source}: topic {escaped(topic.name)} has no partition {missing[0]}: it has "
-            f"{len(topic.partitions)}"
-        )
-    return sorted(reading.partitions)
-
-
-def _resolved(cluster: Cluster, reading: Reading, chosen: list[int]) -> dict[int, int]:
-    """Return where a new run begins (kafka-4)."""
-    start = reading.start
-    if isinstance(start, (str, int)):
-        return _offsets(cluster, reading, chosen, start)
-    first = _offsets(cluster, reading, chosen, "earliest")
-    end = _offsets(cluster, reading, chosen, "latest")
-    for partition, offset in start.items():
-        if partition not in chosen or not first[partition] <= offset <= end[partition]:
-            there = (
-                f"has offsets {first[partition]} to {end[partition] - 1} now"
-                if partition in chosen
-                else "is not read"
-            )
-            raise BrokerError(
-                f"{reading.source}: topic {escaped(reading.topic)}, partition {partition}: start= "
-                f"says offset {offset}, and the partition {there} (kafka-5)"
-            )
-    return first | dict(start)
-
-
-def _offsets(
-    cluster: Cluster, reading: Reading, partitions: list[int], at: str | int
-) -> dict[int, int]:
-    only = reading.committed_only
-    return cluster.offsets(reading.topic, partitions, at, committed_only=only)

@@ -14,11 +14,12 @@ from wallaroo.records import Assigned
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.transport.interfaces import Receiver
+from wallaroo.transport.kafka.beginning import Reading
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
 from wallaroo.transport.kafka.destination import brokers_of, persisting
 from wallaroo.transport.kafka.position import Position, Positions
 from wallaroo.transport.kafka.reader import RunReader
-from wallaroo.transport.kafka.source import KafkaSource, Reading
+from wallaroo.transport.kafka.source import KafkaSource
 from wallaroo.transport.threads import Post
 
 
