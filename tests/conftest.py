@@ -65,6 +65,15 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not str(item.path).startswith(_WAITING))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say which broker Kafka's tests had."""
+    ran = [one for some in ("passed", "failed") for one in terminalreporter.getreports(some)]
+    if any("kafka" in report.nodeid for report in ran):
+        from kafka_broker import which
+
+        terminalreporter.write_line(f"Kafka's broker here: {which().name}")
+
+
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode_text(payload):
     return payload.decode("utf-8")
@@ -133,6 +142,14 @@ def receiver():
     """A sink's peer."""
     with contextlib.closing(Receiver()) as made:
         yield made
+
+
+@pytest.fixture
+def whole_kafka(kafka):
+    """`kafka`, if it can do all that a test may need."""
+    if kafka.lacks:
+        pytest.skip(f"{kafka.name} {kafka.lacks}")
+    return kafka
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-"""A real Apache Kafka: one KRaft node on loopback, in a process of its own.
+"""A broker on loopback, in a process of its own: Apache Kafka, one KRaft node.
 
 Its jars come from Maven Central and are kept in the user's cache folder, so they are fetched once.
+Where Maven or Java is missing, it is the broker of the package noida-db, which can do less.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +47,11 @@ def jars(project: Path = _POM) -> Path:
     pom = project.read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "wallaroo-tests" / f"kafka-{hashlib.sha256(pom).hexdigest()[:12]}"
-    if folder.is_dir():
-        return folder
-    if shutil.which("mvn") is None or shutil.which("java") is None:
+    there = folder.is_dir()
+    if shutil.which("java") is None or (shutil.which("mvn") is None and not there):
         raise NoBrokerError("Kafka's broker needs Java 17 and Maven, which are not installed")
+    if there:
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         fetched = subprocess.run(
@@ -69,39 +72,20 @@ class Broker:
 
     Args:
         folder: where its data lives; it outlives a `kill`.
-        options: of the broker, in place of those that suit tests.
+        port: where it listens.
+
+    Attributes:
+        name: which one it is.
+        lacks: what it cannot do that tests may need; empty: nothing.
     """
 
-    def __init__(self, folder: Path, options: Mapping[str, object] | None = None) -> None:
+    name: str
+    lacks = ""
+
+    def __init__(self, folder: Path, port: int) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, controller = _free_ports(2)
-        self.address = f"127.0.0.1:{self._port}"
-        properties = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.address}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": folder / "data",
-            "auto.create.topics.enable": "false",
-            "offsets.topic.replication.factor": 1,
-            "offsets.topic.num.partitions": 1,
-            "transaction.state.log.replication.factor": 1,
-            "transaction.state.log.min.isr": 1,
-            "transaction.state.log.num.partitions": 1,
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
-            "group.initial.rebalance.delay.ms": 0,
-            "broker.session.timeout.ms": 2000,  # so that one that was killed may come back soon
-            "broker.heartbeat.interval.ms": 500,
-            **(options or {}),
-        }
-        self._properties = folder / "server.properties"
-        self._properties.write_text("".join(f"{k}={v}\n" for k, v in properties.items()))
-        cluster = base64.b64encode(b"wallaroo-testing").decode().rstrip("=")
-        self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+        self.address = f"127.0.0.1:{port}"
 
     def start(self) -> None:
         """Start it, and return once it answers.
@@ -109,9 +93,10 @@ class Broker:
         Raises:
             NoBrokerError: it does not.
         """
-        command = self._command("kafka.Kafka", str(self._properties))
         with (self._folder / "out").open("ab") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+            process = subprocess.Popen(
+                self._command(), stdout=out, stderr=out, start_new_session=True
+            )
         self._process = process
         end = time.monotonic() + _UP
         while time.monotonic() < end and process.poll() is None:
@@ -201,22 +186,107 @@ class Broker:
             self._process.wait(30)
             self._process = None
 
-    def _command(self, *main: str) -> list[str]:
-        # Small, and quick to start: a test's broker lives a minute.
-        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
-        return ["java", *quick, "-cp", f"{jars()}/*", *main]
+    def _command(self) -> list[str]:
+        raise NotImplementedError
 
-    def _java(self, *main: str) -> None:
-        done = subprocess.run(self._command(*main), capture_output=True, text=True, check=False)
+
+class ApacheBroker(Broker):
+    """Apache Kafka.
+
+    Args:
+        folder: as for `Broker`.
+        options: of the broker, in place of those that suit tests.
+
+    Raises:
+        NoBrokerError: it cannot be had.
+    """
+
+    name = "Apache Kafka"
+
+    def __init__(self, folder: Path, options: Mapping[str, object] | None = None) -> None:
+        port, controller = _free_ports(2)
+        super().__init__(folder, port)
+        self._jars = jars()
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": folder / "data",
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "transaction.state.log.num.partitions": 1,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+            "group.initial.rebalance.delay.ms": 0,
+            "broker.session.timeout.ms": 2000,  # so that one that was killed may come back soon
+            "broker.heartbeat.interval.ms": 500,
+            **(options or {}),
+        }
+        self._properties = folder / "server.properties"
+        self._properties.write_text("".join(f"{k}={v}\n" for k, v in properties.items()))
+        cluster = base64.b64encode(b"wallaroo-testing").decode().rstrip("=")
+        done = subprocess.run(
+            self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise NoBrokerError(f"the broker's folder cannot be made: {done.stderr[-2000:]}")
+
+    def _command(self) -> list[str]:
+        return self._java("kafka.Kafka")
+
+    def _java(self, *main: str) -> list[str]:
+        # Small, and quick to start: a test's broker lives a minute.
+        quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
+        return ["java", *quick, "-cp", f"{self._jars}/*", *main, str(self._properties)]
+
+
+class NoidaBroker(Broker):
+    """The broker of noida-db.
+
+    Raises:
+        NoBrokerError: it is not installed.
+    """
+
+    name = "noida-db"
+    lacks = "has no ids of topics, gives no transaction up, and may lose what it acknowledged last"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, *_free_ports(1))
+        package = find_spec("noida_db")
+        if package is None or package.origin is None:
+            raise NoBrokerError("Kafka's tests need Java 17 and Maven, or the package noida-db")
+        self._program = Path(package.origin).with_name("noida-db")
+
+    def _command(self) -> list[str]:
+        port = self.address.partition(":")[2]
+        listens = ["--only", "kafka", "--kafka-port", port]
+        return [str(self._program), "start", *listens, "--data-dir", str(self._folder / "data")]
+
+
+def which() -> type[Broker]:
+    """Return which broker there is here."""
+    try:
+        jars()
+    except NoBrokerError:
+        return NoidaBroker
+    return ApacheBroker
 
 
 @contextlib.contextmanager
 def broker(options: Mapping[str, object] | None = None) -> Iterator[Broker]:
-    """Start a broker, and end it, and delete what it stored."""
+    """Start a broker, and end it, and delete what it stored. Options need Apache Kafka."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Broker(Path(folder), options)
+        apache = options is not None or which() is ApacheBroker
+        made = ApacheBroker(Path(folder), options) if apache else NoidaBroker(Path(folder))
         made.start()
         try:
             yield made

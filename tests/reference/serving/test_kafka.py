@@ -121,7 +121,8 @@ def test_kafka_2_a_recording_holds_the_records_and_needs_no_broker(app, tmp_path
     assert "50" in again.stdout + again.stderr
 
 
-def test_kafka_5_a_topic_that_was_made_again_is_refused(app, kafka):
+def test_kafka_5_a_topic_that_was_made_again_is_refused(app, whole_kafka):
+    kafka = whole_kafka
     app.send(5)
     assert app.run("--checkpoint", str(app.checkpoint)).returncode == 0
     admin = kafka.admin()

@@ -6,6 +6,7 @@ shuts out every client that had it before, and then reads a position that stands
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -217,9 +218,15 @@ class OutputProducer:
                 _log.warning("%s; trying again", error)
             except kafka.KafkaException as error:
                 trouble: KafkaError = error.args[0]
+                with contextlib.suppress(BrokersAwayError):
+                    self._cluster.topic(self._topic)  # one that was deleted is never there again
                 if self._was_open_too_long(trouble):
                     steps = [lambda: self._take_back(position), *again]
-                elif trouble.fatal() or not (trouble.retriable() or trouble.txn_requires_abort()):
+                elif (
+                    trouble.fatal()
+                    or not (trouble.retriable() or trouble.txn_requires_abort())
+                    or self._is_for_good(trouble)
+                ):
                     raise self.wrong(trouble) from error
                 elif trouble.txn_requires_abort() or steps[0] is commit[1]:
                     # A position that was not answered in time hangs if it is sent again.
@@ -248,6 +255,17 @@ class OutputProducer:
             fenced._FENCED,
             fenced.INVALID_PRODUCER_EPOCH,
             fenced.PRODUCER_FENCED,
+        }
+
+    def _is_for_good(self, error: KafkaError) -> bool:
+        """Whether it comes again, although the client may abort the transaction and go on."""
+        code = self._kafka.KafkaError
+        return error.code() in {
+            code.TOPIC_AUTHORIZATION_FAILED,
+            code.GROUP_AUTHORIZATION_FAILED,
+            code.CLUSTER_AUTHORIZATION_FAILED,
+            code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            code.MSG_SIZE_TOO_LARGE,
         }
 
     def _was_open_too_long(self, error: KafkaError) -> bool:

@@ -96,6 +96,6 @@ def test_kafka_16_a_producer_that_is_fenced_says_that_another_run_has_begun(brok
 def test_what_brokers_do_not_allow_is_said_in_one_line(brokers, once):
     deliver = deliverer(brokers, once)
     brokers.fail(Request.PRODUCE, KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    said = r"^sink p/0: topic t at [\d.:,]+: (Unable to produce message: )?Broker: Topic auth.*$"
+    said = r"^sink p/0: topic t at [\d.:,]+: .*Broker: Topic authorization failed.*$"
     with pytest.raises(BrokerError, match=said):
         deliver(0)

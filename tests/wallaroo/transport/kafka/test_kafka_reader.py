@@ -153,7 +153,8 @@ def _shortened(kafka, topic):
         (None, 9, r"offset 9 is wanted, and the partition has offsets 0 to 4 now"),
     ],
 )
-def test_what_the_brokers_no_longer_hold_is_refused(kafka, what, position, said):
+def test_what_the_brokers_no_longer_hold_is_refused(whole_kafka, what, position, said):
+    kafka = whole_kafka
     topic = kafka.topic(1)
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -174,11 +175,11 @@ def test_a_sink_is_full_by_the_bytes_of_its_outputs(kafka, sinks):
 
 
 @pytest.fixture
-def given_up(kafka, monkeypatch):
+def given_up(whole_kafka, monkeypatch):
     """A client whose transaction was open for too long, so that the brokers have aborted it."""
     monkeypatch.setattr(cluster, "_TRANSACTION", 1.0)
-    topic = kafka.topic()
-    brokers = Cluster(kafka.address, {}, "p")
+    topic = whole_kafka.topic()
+    brokers = Cluster(whole_kafka.address, {}, "p")
 
     def make():
         made = OutputProducer("sink p/0", brokers, topic, 1, topic)
@@ -207,6 +208,22 @@ def test_kafka_16_who_was_shut_out_meanwhile_does_not_come_back(kafka, given_up)
     with pytest.raises(ShutOutError, match="another run of this checkpoint has begun"):
         producer.commit(outputs(0, 1), Position(2))
     assert values(kafka, topic) == {0: [0]}
+
+
+def test_a_topic_that_is_deleted_while_it_is_written_ends_the_run(
+    whole_kafka, sinks, monkeypatch, eventually
+):
+    monkeypatch.setattr(cluster, "_TRANSACTION", 2.0)
+    topic = whole_kafka.topic()
+    sink = sinks.open(topic, once(topic))
+    sinks.write(sink, *outputs(0))
+    sinks.drain(sink)
+    admin = whole_kafka.admin()
+    admin.delete_topics([topic])[topic].result(30)
+    sinks.write(sink, *outputs(1))
+    eventually(lambda: sinks.problems)
+    said = rf"^sink p/0: topic {topic} at [\d.:]+: Broker: Unknown topic or partition$"
+    assert re.match(said, sinks.problems[0])
 
 
 class HalfDeafBrokers:
@@ -244,7 +261,7 @@ def test_an_output_counts_as_delivered_once_all_before_it_are(kafka, sinks, even
     eventually(lambda: sink.written == 3)
 
 
-def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks):
+def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks, whole_kafka):
     with broker() as kafka:
         once_each, at_least = kafka.topic(), kafka.topic()
         both = [
