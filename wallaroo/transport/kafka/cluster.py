@@ -211,6 +211,11 @@ class Cluster:
         away |= {kafka.NOT_COORDINATOR, kafka.COORDINATOR_NOT_AVAILABLE}
         away |= {kafka.COORDINATOR_LOAD_IN_PROGRESS, kafka.LEADER_NOT_AVAILABLE}
         away |= {kafka.REQUEST_TIMED_OUT, kafka.NETWORK_EXCEPTION}
+        # A partition has another leader, or none yet.
+        away |= {kafka.FENCED_LEADER_EPOCH, kafka.UNKNOWN_LEADER_EPOCH, kafka._NOENT}
+        away |= {kafka.NOT_LEADER_FOR_PARTITION}
+        if code in away:  # a client of topics would ask the leader that it remembers, for ever
+            self.__dict__.pop("_admin", None)
         made = BrokersAwayError if code in away or error.retriable() else BrokerError
         return made(f"{self.name}: {where} at {self.brokers}: {described(error)}")
 

@@ -264,6 +264,8 @@ def test_an_output_counts_as_delivered_once_all_before_it_are(kafka, sinks, even
 def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks, whole_kafka):
     with broker() as kafka:
         once_each, at_least = kafka.topic(), kafka.topic()
+        asked = Cluster(kafka.address, {}, "source s")
+        assert asked.offsets(at_least, [0], "latest") == {0: 0}
         both = [
             sinks.open(once_each, once(once_each), kafka.address),
             sinks.open(at_least, None, kafka.address),
@@ -278,4 +280,5 @@ def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks, whol
         for sink in both:
             sinks.drain(sink)
         assert values(kafka, once_each) == values(kafka, at_least) == {0: list(range(10_000))}
+        assert persisting(lambda: asked.offsets(at_least, [0], "latest")) == {0: 10_000}
         assert not sinks.problems

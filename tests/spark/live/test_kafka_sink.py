@@ -1,0 +1,118 @@
+"""Runs on Spark whose outputs leave from workers, to a real broker: each has a Spark of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import psutil
+import pytest
+from counted import Count, number, send, sink, text, whole
+from live_on_spark import PATIENCE, jvm_of, options
+from receiving import eventually
+
+import wallaroo
+from wallaroo.engine import Case
+from wallaroo.records import Frame
+
+pytestmark = pytest.mark.alone
+
+PARTITIONS = 3
+
+
+@wallaroo.computation_multi(name="twice")
+def twice(message):
+    return [message + "!", message]
+
+
+@wallaroo.encoder
+def produced(message):
+    word, _, number = message.partition(" ")
+    if word == "fixed":
+        return message, "f", 0
+    return wallaroo.KafkaOutput(message, word, headers=[("n", number)])
+
+
+def when(message):
+    """The event time of a message: its length in seconds."""
+    return len(message) * 10**9
+
+
+def build(address, topic, port, **options):
+    builder = wallaroo.ApplicationBuilder("leaving")
+    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, text, event_time=when)
+    builder.new_pipeline("p", source).to(twice)
+    builder.to_state_partition(number, Count, "counts", whole)
+    kafka = wallaroo.KafkaSinkConfig(topic, address, produced, partitions=PARTITIONS, **options)
+    return builder.to_sinks([kafka, sink(port)]).build()
+
+
+def expected(reference, application, messages):
+    """What the reference gives up to the first dead letter: of each partition, and of TCP.
+
+    Of each partition (value, key, headers, timestamp); of TCP the bytes.
+    """
+    records = [Frame("p", message.encode(), 0) for message in messages]
+    trace = reference.run(Case(application, records, on_error="stop"))
+    partitions = {number: [] for number in range(PARTITIONS)}
+    for one in trace.outputs["p", 0]:
+        partitions[one.partition].append((one.value, one.key, list(one.headers), one.timestamp))
+    return partitions, b"".join(trace.outputs["p", 1])
+
+
+def in_topic(kafka, topic):
+    """What readers of committed records see, in the same form."""
+    return {
+        partition: [
+            (one.value(), one.key(), one.headers() or [], one.timestamp()[1]) for one in records
+        ]
+        for partition, records in kafka.records(topic).items()
+    }
+
+
+def kill_workers():
+    """Kill the Python processes in which Spark runs tasks, and those that start them."""
+    for process in psutil.Process(jvm_of(os.getpid())).children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if "pyspark.daemon" in process.cmdline():
+                process.kill()
+
+
+def test_kafka_15_and_dead_4_each_output_is_there_once_whatever_is_killed(
+    spark_engine, reference, receiver, kafka, tmp_path
+):
+    topic = kafka.topic(PARTITIONS, retention_ms=-1)  # event times of 1970 are old
+    application = build(kafka.address, topic, receiver.port)
+    messages = []
+
+    def send_more(count, *others):
+        more = [f"w{number % 7}" for number in range(count)] + ["fixed", *others]
+        send(handle, *more)
+        messages.extend(more)
+
+    handle = spark_engine.serve(application, options(tmp_path, on_error="stop"))
+    send_more(20)
+    eventually(lambda: handle.progress().written, PATIENCE)
+    send_more(400)
+    eventually(lambda: any(len(one) > 20 for one in in_topic(kafka, topic).values()), PATIENCE)
+    handle.kill()
+    assert handle.wait(PATIENCE).exit_code == 1
+
+    handle = handle.restart()
+    send_more(20)
+    eventually(lambda: handle.progress().written, PATIENCE)
+    for _ in range(2):
+        send_more(200)
+        kill_workers()
+    eventually(lambda: not handle.progress().details["backlog"], PATIENCE)
+    send_more(0, "w1", "bad", "w2")
+    summary = handle.wait(PATIENCE)
+    assert "a dead letter (--on-error stop) at step 'number'" in summary.problem
+    want, of_tcp = expected(reference, application, messages)
+    assert in_topic(kafka, topic) == want
+    got = b"".join(receiver.so_far).splitlines()  # the last outputs before each kill may come twice
+    assert list(dict.fromkeys(got)) == of_tcp.splitlines()
+
+    summary = handle.restart().wait(PATIENCE)  # it meets the same message again
+    assert "a dead letter (--on-error stop) at step 'number'" in summary.problem
+    assert in_topic(kafka, topic) == want
