@@ -166,11 +166,11 @@ class _Run:
             value = None if number % 11 == 7 else f"{letter} {number} {number}"
             producer.produce(self._read, value, letter, partition=place, timestamp=1_000 + number)
         self._number += count
+        if producer.flush(self._patience):
+            raise TimeoutError("the brokers have not taken what was sent")
         if commit is not None:
             finish = producer.commit_transaction if commit else producer.abort_transaction
             finish(self._patience)
-        elif producer.flush(self._patience):
-            raise TimeoutError("the brokers have not taken what was sent")
 
     def serve(self) -> None:
         """Let the engine serve."""
@@ -224,11 +224,18 @@ class _Run:
 
         with contextlib.suppress(TimeoutError):
             self._until(are_there, "outputs are there")
-        sort = _as_they_are if exact else _by_key
-        if sort(found) != sort(expected):
-            raise _BrokenError(
-                f"expected the outputs {sort(expected)!r:.500}, not {sort(found)!r:.500}"
-            )
+        wanted, given = (dict(one) if exact else _by_key(one) for one in (expected, found))
+        for place in {**wanted, **given}:
+            right, got = wanted.get(place, []), given.get(place, [])
+            if got != right:
+                pairs = enumerate(zip(right, got, strict=False))
+                differing = [at for at, (one, other) in pairs if one != other]
+                same = (differing or [min(len(right), len(got))])[0]
+                raise _BrokenError(
+                    f"expected {len(right)} outputs at {place!r}, and {len(got)} are there; behind "
+                    f"the first {same} come {got[same : same + 2]!r:.200}, not "
+                    f"{right[same : same + 2]!r:.200}"
+                )
 
     def _expected(self) -> dict[int, list[Any]]:
         """Return what the reference sends, by partition."""
@@ -382,11 +389,7 @@ def check_kafka(
     return laws, []
 
 
-def _as_they_are(outputs: Mapping[int, Sequence[Any]]) -> Any:
-    return outputs
-
-
-def _by_key(outputs: Mapping[int, Sequence[Any]]) -> Any:
+def _by_key(outputs: Mapping[int, Sequence[Any]]) -> dict[Any, Any]:
     found: dict[Any, list[Any]] = defaultdict(list)
     for number, sent in outputs.items():
         for one in sent:

@@ -123,6 +123,7 @@ def test_nobody_but_its_table_knows_an_operator_by_name(module: ModuleType) -> N
         "count",
         "drop",
         "falsy",
+        "keyed",
         "number",
         "one",
         "record",
