@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from wallaroo.judging import TooManyItemsError, items_of
+from wallaroo.judging import TooManyItemsError, items_of, pair_of
 
 
 class Misjudged:
@@ -54,3 +54,10 @@ def test_an_iterator_without_end_is_given_up(item):
 def test_an_iterator_is_not_given_up_for_its_few_large_items():
     few = [b"x" * 100_000 if number % 65 == 0 else b"" for number in range(500)]
     assert items_of(iter(few), most=1 << 20) == few
+
+
+def test_compute_2_and_state_2_a_list_is_copied_and_a_pair_is_not():
+    items, pair = [1], ("a", True)
+    assert items_of(items) == items
+    assert items_of(items) is not items
+    assert pair_of(pair) is pair
