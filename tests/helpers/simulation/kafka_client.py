@@ -23,7 +23,7 @@ from simulation.machine import Machine
 from simulation.threads import Threads
 from simulation.world import Crash
 
-_LATE = 2.0  # seconds, at most, that a request of a dead process is on its way
+_LATE = 0.4  # seconds, at most, that a request of a dead process is on its way
 _AT_ONCE = 4  # records that come or leave together, at most
 _ANSWER_LOST = 0.02  # of the requests
 
