@@ -105,6 +105,11 @@ class StoredCheckpoint(Protocol):
             WallarooError: one is damaged.
         """
 
+    @property
+    def holds_log(self) -> bool:
+        """Whether this part itself says what was read, so that there need be no input log."""
+        return False
+
     def position(self) -> int:
         """Return the number of the first record whose effect is not in the state.
 

@@ -7,9 +7,11 @@ over from earlier runs (kafka-15, kafka-16).
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,13 +132,44 @@ class KafkaSinks:
             if there.id is not None
             for partition in range(there.partitions)
         ]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for taken in [pool.submit(persisting, partial(take, *one)) for one in wanted]:
-                taken.result()
+        call_at_once([partial(persisting, partial(take, *one)) for one in wanted])
 
     def _write(self, topics: Mapping[SinkId, int], begun: frozenset[Partition]) -> None:
         self._noted = Noted(topics, begun)
         write_noted(self._file, self._noted, self._stamp)
+
+
+def call_at_once(calls: Iterable[Callable[[], object]]) -> None:
+    """Make calls, some at a time, in threads that do not keep the process from ending.
+
+    Whoever interrupts this, or gets the first error, does not wait for calls that wait for brokers.
+    """
+    rest = deque(calls)
+    results: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def work() -> None:
+        with contextlib.suppress(IndexError):  # none is left
+            while True:
+                call = rest.popleft()
+                results.put(_error_of(call))
+
+    try:
+        number = len(rest)
+        for _ in range(min(number, _AT_ONCE)):
+            threading.Thread(target=work, name="wallaroo-take-over", daemon=True).start()
+        for _ in range(number):
+            if (error := results.get()) is not None:
+                raise error
+    finally:
+        rest.clear()
+
+
+def _error_of(call: Callable[[], object]) -> Exception | None:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+        return error
+    return None
 
 
 class LeavingSink(OutputSink):

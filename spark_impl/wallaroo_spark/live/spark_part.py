@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wallaroo.transport.checkpoint import RESTORE, CheckpointError, damaged
+from wallaroo.transport.checkpoint import INPUT, RESTORE, CheckpointError, damaged
 from wallaroo.transport.private import refuse_irregular, write_durably
 from wallaroo_spark.live.offset_log import RECORDS
 
@@ -222,7 +222,9 @@ def _read(path: Path, committed: bool) -> tuple[dict[str, Any], int]:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        also = "" if committed else ", or delete it: its batch was not committed"
+        # Without an input log it alone says what is in its batch, of which outputs may have left.
+        in_log = not committed and any((path.parents[2] / INPUT).glob("*.log"))
+        also = ", or delete it: its batch was not committed" if in_log else ""
         raise CheckpointError(
             f"{path} is damaged. Restore the whole checkpoint from a copy{also}"
         ) from error

@@ -37,6 +37,7 @@ from wallaroo_spark.live.checkpoint import ENGINE, RESUME, stamps_in
 from wallaroo_spark.live.failures import explaining
 from wallaroo_spark.live.layout import LAYOUT, Layout, layout_of, read_layout
 from wallaroo_spark.live.new_part import write_parts
+from wallaroo_spark.live.offset_log import RECORDS
 from wallaroo_spark.live.resume import Resume, read_resume
 from wallaroo_spark.live.spark_part import (
     damaged_files,
@@ -100,6 +101,11 @@ class StoredOnSpark(StoredCheckpoint):
             [path.stat().st_mtime_ns for path in commits if path.name.isdecimal()], default=0
         )
 
+    @property
+    @override
+    def holds_log(self) -> bool:
+        return RECORDS in (read_spark_part(self._part).offset or {})
+
     @override
     def position(self) -> int:
         return read_spark_part(self._part).committed
@@ -138,8 +144,11 @@ class StoredOnSpark(StoredCheckpoint):
     @override
     def state(self) -> StoredState:
         if self._state is None:
-            position = self.position()
-            self._state = self._read(position) if position else StoredState()
+            part = read_spark_part(self._part)
+            if part.committed:
+                self._state = self._read(part.committed)
+            else:
+                self._state = StoredState(logged=None if part.in_offsets_alone else {})
         return self._state
 
     def _read(self, position: int) -> StoredState:

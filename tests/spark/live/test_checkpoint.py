@@ -34,8 +34,11 @@ def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path, opened):
         opened()
 
 
-def spark_wrote(directory, offsets, commits, partitions=2):
-    """Write what Spark writes of its batches: where they end, and which are committed."""
+def spark_wrote(directory, offsets, commits, partitions=2, **kept):
+    """Write what Spark writes of its batches: where they end, and which are committed.
+
+    With `kept`, what it keeps with an offset, there is no input log.
+    """
     for folder in ("offsets", "commits"):
         (directory / "spark" / folder).mkdir(parents=True, exist_ok=True)
         (directory / "spark" / folder / ".0.crc").write_bytes(b"crc")
@@ -44,12 +47,13 @@ def spark_wrote(directory, offsets, commits, partitions=2):
     write_stamped(directory / "spark" / STAMP, stamp, None)
     settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": str(partitions)}})
     for number, end in offsets.items():
-        offset = json.dumps({"next": end})
+        offset = json.dumps({"next": end, **kept})
         (directory / "spark" / "offsets" / str(number)).write_text(f"v1\n{settings}\n{offset}")
     for number in commits:
         (directory / "spark" / "commits" / str(number)).write_text("v1\n{}")
     (directory / "input").mkdir(exist_ok=True)
-    (directory / "input" / f"{0:020}.log").touch()
+    if not kept:
+        (directory / "input" / f"{0:020}.log").touch()
 
 
 @pytest.mark.parametrize(
@@ -131,6 +135,30 @@ def test_a_damaged_file_of_sparks_is_refused_by_name(tmp_path, opened, text):
     (tmp_path / "c" / "spark" / "offsets" / "1").write_text(text)
     with pytest.raises(CheckpointError, match=r"offsets/1 is damaged\. Restore .* or delete it"):
         opened()
+
+
+def test_what_stands_in_sparks_offsets_alone_is_not_to_be_deleted(tmp_path, opened):
+    opened()
+    spark_wrote(tmp_path / "c", {0: 5, 1: 6}, [0], records=[])
+    (tmp_path / "c" / "spark" / "offsets" / "1").write_text("")
+    with pytest.raises(CheckpointError, match=r"offsets/1 is damaged\. Restore [\w ]+$"):
+        opened()
+
+
+def test_kafka_1_a_first_micro_batch_in_sparks_offsets_alone_is_not_dropped(
+    tmp_path, opened, capsys
+):
+    opened()
+    spark_wrote(tmp_path / "c", {0: 5}, [], records=[])
+    assert main(["checkpoint", str(tmp_path / "c"), "--partitions", "4"]) == 1
+    assert "was killed between two steps of a micro-batch" in capsys.readouterr().err
+
+
+def test_a_checkpoint_whose_log_is_in_sparks_offsets_is_whole(tmp_path, opened, capsys):
+    opened()
+    spark_wrote(tmp_path / "c", {0: 5}, [0], records=[])
+    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
+    assert "is whole" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("planned", [{}, {0: 5}])

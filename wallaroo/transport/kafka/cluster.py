@@ -211,9 +211,10 @@ class Cluster:
         away |= {kafka.NOT_COORDINATOR, kafka.COORDINATOR_NOT_AVAILABLE}
         away |= {kafka.COORDINATOR_LOAD_IN_PROGRESS, kafka.LEADER_NOT_AVAILABLE}
         away |= {kafka.REQUEST_TIMED_OUT, kafka.NETWORK_EXCEPTION}
-        # A partition has another leader, or none yet.
+        # A partition has another leader, or none yet, or one that does not know its end yet.
         away |= {kafka.FENCED_LEADER_EPOCH, kafka.UNKNOWN_LEADER_EPOCH, kafka._NOENT}
-        away |= {kafka.NOT_LEADER_FOR_PARTITION}
+        away |= {kafka.NOT_LEADER_FOR_PARTITION, kafka.REPLICA_NOT_AVAILABLE}
+        away |= {kafka.OFFSET_NOT_AVAILABLE, kafka.KAFKA_STORAGE_ERROR}
         if code in away:  # a client of topics would ask the leader that it remembers, for ever
             self.__dict__.pop("_admin", None)
         made = BrokersAwayError if code in away or error.retriable() else BrokerError

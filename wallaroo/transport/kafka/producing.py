@@ -125,6 +125,8 @@ class OutputProducer:
             consumer.close()
         except kafka.KafkaException as error:
             raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
+        if committed.error is not None:  # else it would look as if nothing were committed
+            raise self._cluster.error(committed.error, f"group {escaped(place.group)}")
         if committed.offset >= 0:
             self._committed = Position(committed.offset, committed.metadata or "")
         return self._committed

@@ -8,6 +8,7 @@ from kafka_mock import MockCluster, Request
 
 from wallaroo.kafka_records import Produced
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.planner import RunPlanner
 from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
 from wallaroo.transport.kafka.reader import RunReader
 
@@ -99,3 +100,24 @@ def test_what_brokers_do_not_allow_is_said_in_one_line(brokers, once):
     said = r"^sink p/0: topic t at [\d.:,]+: .*Broker: Topic authorization failed.*$"
     with pytest.raises(BrokerError, match=said):
         deliver(0)
+
+
+def test_kafka_12_runs_are_planned_on_though_a_leader_moves(brokers):
+    sent(brokers)
+    cluster = Cluster(brokers.address, {}, "p")
+    planner = RunPlanner(
+        cluster,
+        "t",
+        None,
+        committed_only=True,
+        going_on=lambda: True,
+        room=lambda: 100,
+    )
+    planner.add({0: 0})
+    assert [run.last for run in planner.some()] == [4]
+    brokers.lead("t", 0, 2)
+    sent(brokers)
+    runs = []
+    while not runs:
+        runs = planner.some()
+    assert [(run.first, run.last) for run in runs] == [(5, 9)]
