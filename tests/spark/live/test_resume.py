@@ -92,7 +92,7 @@ def test_kafka_3_a_topic_goes_on_where_the_log_ended_though_that_is_dropped(tmp_
     log.drop_before(cut)
     resume = read_resume(tmp_path / "resume")
     assert at_the_end_of(log, resume)["s"] == LoggedSource(
-        position=Position("id", {0: 3, 1: 45, 2: 0}, 10, {0: 8}),
+        position=Position("id", {0: 3, 1: 45, 2: 0}, 10, {0: 8}, {0: 5, 1: 40}),
         partitions={2: LoggedSource(ended=True)},
     )
 

@@ -65,4 +65,7 @@ def test_kafka_11_runs_are_planned_up_to_what_is_committed_and_no_more_than_ther
     assert planner.some() == []
     room[0] = 1
     assert planner.some() == []
-    assert [*planner.bounded({0: 2, 1: 1_502})] == [(1, 2, 1_001, []), (1, 1_002, 1_501, [])]
+    assert [*planner.bounded({0: 2, 1: 1_502}, {0: 2, 1: 2})] == [
+        (1, 2, 1_001, []),
+        (1, 1_002, 1_501, []),
+    ]

@@ -103,9 +103,9 @@ class RunPlanner:
             for partition, end in behind
         ]
 
-    def bounded(self, ends: Mapping[int, int]) -> Iterator[KafkaRun]:
+    def bounded(self, ends: Mapping[int, int], starts: Mapping[int, int]) -> Iterator[KafkaRun]:
         """Yield the runs up to the ends, as `RunReader.bounded`, without their messages."""
-        for partition, _, last in in_turn(self.positions, ends):
+        for partition, _, last in in_turn(self.positions, ends, starts):
             while self._room() <= 0:
                 if not self._going_on():
                     return

@@ -20,17 +20,19 @@ class Position:
         at: when the source began, in nanoseconds since 1970: the arrival time of all that a
             bounded read reads (kafka-10).
         ends: for each partition of a bounded read, the offset behind its last; `None`: it is none.
+        starts: for each of these, the offset at which the read began, from which turns count.
     """
 
     topic: str
     offsets: Mapping[int, int]
     at: int = 0
     ends: Mapping[int, int] | None = None
+    starts: Mapping[int, int] | None = None
 
     @property
     def form(self) -> list[Any]:
         """The position as values of JSON."""
-        return [self.topic, self.at, _pairs(self.offsets), _pairs(self.ends)]
+        return [self.topic, self.at, *map(_pairs, (self.offsets, self.ends, self.starts))]
 
     @classmethod
     def from_form(cls, form: Any) -> Position:
@@ -39,10 +41,11 @@ class Position:
         Raises:
             TypeError, ValueError: it is not one.
         """
-        topic, at, offsets, ends = form
+        topic, at, offsets, *bounds = form
         if type(topic) is not str or type(at) is not int:
             raise TypeError(f"{form!r:.80} is no position")
-        return cls(topic, _offsets(offsets), at, None if ends is None else _offsets(ends))
+        ends, starts = [None if some is None else _offsets(some) for some in (*bounds, None)[:2]]
+        return cls(topic, _offsets(offsets), at, ends, starts)
 
     def behind(self, partition: int, offset: int) -> Position:
         """Return the position once a partition was read up to an offset."""
@@ -52,9 +55,14 @@ class Position:
         """Return the position once a log has said which partitions are read."""
         offsets = {number: first for number, first, _ in record.partitions}
         ends = {number: end for number, _, end in record.partitions if end is not None}
-        begins = not self.at or (ends and not self.ends)  # now, or now as a bounded read
-        at = record.at if begins else self.at
-        return Position(record.topic, {**self.offsets, **offsets}, at, ends or self.ends)
+        bounded = ends and not self.ends  # from now on
+        return Position(
+            record.topic,
+            {**self.offsets, **offsets},
+            record.at if bounded or not self.at else self.at,
+            {**(self.ends or {}), **ends} or None,
+            offsets if bounded else self.starts,
+        )
 
 
 def _pairs(offsets: Mapping[int, int] | None) -> list[list[int]] | None:

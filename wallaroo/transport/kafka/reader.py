@@ -135,16 +135,17 @@ class RunReader:
             self._resume(partition)
             self._fetch()
 
-    def bounded(self, ends: Mapping[int, int]) -> Iterator[KafkaRun]:
+    def bounded(self, ends: Mapping[int, int], starts: Mapping[int, int]) -> Iterator[KafkaRun]:
         """Yield the runs up to the ends, in the one order that offsets decide (kafka-10).
 
         Args:
             ends: for each partition the offset behind the last one.
+            starts: the first one, of the run that began the read.
 
         Raises:
             BrokerError: a record cannot be read, now or ever.
         """
-        for partition, first, last in in_turn(self.positions, ends):
+        for partition, first, last in in_turn(self.positions, ends, starts):
             run = self.exactly(partition, first, last)
             if run is None:
                 return
@@ -221,15 +222,22 @@ class RunReader:
 
 
 def in_turn(
-    positions: Mapping[int, int], ends: Mapping[int, int]
+    positions: Mapping[int, int], ends: Mapping[int, int], starts: Mapping[int, int]
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the runs of a bounded read: partition, first and last offset (kafka-10).
+
+    Turns count from where the read began, so a restart goes on with the partition whose turn it is.
 
     Args:
         positions: for each partition the next offset; the caller moves it on behind each run.
         ends: for each partition the offset behind the last one.
+        starts: for each partition the offset at which the read began.
     """
-    while open_now := [p for p in sorted(ends) if positions[p] < ends[p]]:
-        for partition in open_now:
-            first = positions[partition]
-            yield partition, first, min(first + _IN_TURN, ends[partition]) - 1
+
+    def turn(partition: int) -> tuple[int, int]:
+        return (positions[partition] - starts[partition]) // _IN_TURN, partition
+
+    while open_now := [p for p in ends if positions[p] < ends[p]]:
+        number, partition = min(map(turn, open_now))
+        end = starts[partition] + (number + 1) * _IN_TURN
+        yield partition, positions[partition], min(end, ends[partition]) - 1

@@ -164,11 +164,12 @@ class KafkaSource(Source):
             for partition, at in begun.offsets.items()
         }
         moved = {number: at for number, at in offsets.items() if known.get(number) != at}
+        starts: Mapping[int, int] = offsets
         if before is None or (ends and not before.ends):
             moved, at = offsets, now
         else:
-            at = before.at
-        self._position = replace(begun, offsets=offsets, at=at)
+            at, starts = before.at, before.starts or offsets
+        self._position = replace(begun, offsets=offsets, at=at, starts=starts)
         if not moved:
             return []
         places = tuple([(number, first, ends.get(number)) for number, first in moved.items()])
@@ -213,7 +214,7 @@ class KafkaSource(Source):
 
     def _read(self, reader: RunReader | RunPlanner, position: Position) -> None:
         if position.ends is not None:
-            self._read_to(reader, position.ends, position.at)
+            self._read_to(reader, position.ends, position.starts or {}, position.at)
             return
         looked = committed = time.monotonic()
         while self._waited(self._may_read.wait, reader):
@@ -247,7 +248,13 @@ class KafkaSource(Source):
                 self._post(self._receiver.receive_records, [record])
                 reader.add(first)
 
-    def _read_to(self, reader: RunReader | RunPlanner, ends: Mapping[int, int], at: int) -> None:
+    def _read_to(
+        self,
+        reader: RunReader | RunPlanner,
+        ends: Mapping[int, int],
+        starts: Mapping[int, int],
+        at: int,
+    ) -> None:
         """Read to the ends; partitions end one by one, then the source (kafka-10)."""
 
         def end(partition: int) -> None:
@@ -258,7 +265,7 @@ class KafkaSource(Source):
 
         for partition in sorted(ends):
             end(partition)
-        for run in reader.bounded(ends):
+        for run in reader.bounded(ends, starts):
             if not self._hand_over(run, at, reader):
                 return
             end(run.partition)

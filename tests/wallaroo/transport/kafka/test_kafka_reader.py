@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -11,7 +13,7 @@ from wallaroo.transport.kafka.beginning import Reading, begin
 from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
 from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.position import Position
-from wallaroo.transport.kafka.reader import RunReader
+from wallaroo.transport.kafka.reader import RunReader, in_turn
 from wallaroo.transport.kafka.source import KafkaSource
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
@@ -94,11 +96,35 @@ def test_a_bounded_read_takes_a_thousand_offsets_of_each_partition_in_turn(kafka
     while (ends := cluster.offsets(topic, [0, 1, 2], "latest")) != {0: 2501, 1: 0, 2: 1002}:
         pass  # a transaction's marks are written a moment after it is committed
     kafka.send(topic, *numbered(7))  # they came later
-    runs = list(reader(topic, dict.fromkeys(ends, 0)).bounded(ends))
+    starts = dict.fromkeys(ends, 0)
+    runs = list(reader(topic, starts).bounded(ends, starts))
     assert [(run.partition, run.first, run.last) for run in runs] == [
         *[(0, 0, 999), (2, 0, 999), (0, 1000, 1999), (2, 1000, 1001), (0, 2000, 2500)]
     ]
     assert sum([len(run.messages) for run in runs]) == 3_501
+
+
+def test_kafka_10_a_bounded_read_has_the_same_turns_wherever_it_is_restarted():
+    starts, ends = {0: 7, 1: 0, 2: 3}, {0: 2_600, 1: 3_001, 2: 3}
+
+    def turns(positions):
+        for partition, first, last in in_turn(positions, ends, starts):
+            positions[partition] = last + 1
+            yield partition, first, last
+
+    whole = list(turns(dict(starts)))
+    assert whole[:3] == [(0, 7, 1_006), (1, 0, 999), (0, 1_007, 2_006)]
+    for stop in range(len(whole)):
+        positions = dict(starts)
+        before = list(islice(turns(positions), stop))
+        assert before + list(turns(positions)) == whole
+
+
+def test_an_accepted_gap_of_one_partition_leaves_the_ends_of_the_others():
+    before = Position("id", {0: 3, 1: 4}, 1, {0: 90, 1: 80}, {0: 0, 1: 0})
+    after = before.with_assigned(Assigned("p", ((0, 10, 90),), 7, "id"))
+    assert after == Position("id", {0: 10, 1: 4}, 1, {0: 90, 1: 80}, {0: 0, 1: 0})
+    assert Position.from_form(after.form) == after
 
 
 def test_records_of_a_transaction_that_is_open_are_not_read_if_committed_ones_are_wanted(
