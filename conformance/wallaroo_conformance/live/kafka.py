@@ -118,7 +118,9 @@ class _Run:
         """Make a topic, and wait until it is there."""
         from confluent_kafka.cimpl import NewTopic
 
-        self._admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(self._patience)
+        # Records are of 1970: by their age brokers would delete them at once.
+        new = NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})
+        self._admin.create_topics([new])[topic].result(self._patience)
         self._until(lambda: self._partitions(topic) == partitions, f"topic {topic} is there")
 
     def make_again(self) -> None:
