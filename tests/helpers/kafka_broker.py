@@ -224,6 +224,7 @@ class ApacheBroker(Broker):
             "transaction.state.log.num.partitions": 1,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
             "group.initial.rebalance.delay.ms": 0,
+            "log.retention.ms": -1,  # what tests write is as old as its event times
             "broker.session.timeout.ms": 2000,  # so that one that was killed may come back soon
             "broker.heartbeat.interval.ms": 500,
             **(options or {}),

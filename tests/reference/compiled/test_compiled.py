@@ -29,7 +29,7 @@ def test_order_2_compiled_and_interpreted_are_one(timed):
     compared = 0
     for case in map(engine_case, generate(150, 5, "tame", timed=timed)):
         expected = ENGINE.run(replace(case, isolation="isolated", options={"thorough": True}))
-        if not expected.findings:
+        if not expected.findings and case.application.codec is None:  # it may change what it copies
             found = ENGINE.run(replace(case, isolation="trusting"))
             assert found.comparable() == expected.comparable(), case
             compared += 1
