@@ -307,7 +307,7 @@ def _leaving(finished: Finished, contexts: Mapping[int, Context], shards: int) -
     tasks = leaving_tasks(shards)
     blocks: dict[int, Leaving] = {}
     if finished.ends or contexts:
-        blocks = {shard: Leaving([], finished.ends, contexts) for shard in shard_ids(tasks)}
+        blocks = {shard: Leaving([], finished.ends, dict(contexts)) for shard in shard_ids(tasks)}
     staying = []
     for run in finished.outputs:
         if run.partition is None:

@@ -14,8 +14,7 @@ from wallaroo_reference.replay.steps import Steps
 
 import wallaroo
 from wallaroo import KafkaOutput, KafkaRecord, testing
-from wallaroo.engine import Case, ServeOptions, load_engine
-from wallaroo.errors import UnsupportedTopology
+from wallaroo.engine import Case, load_engine
 from wallaroo.kafka_records import Produced
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused
 
@@ -335,15 +334,6 @@ def test_outputs_stand_in_order_of_lineage():
         *[(b"b1", 2, 0), (b"b2", 2, 0)],
     ]
     assert type(result.trace).from_json(result.trace.to_json()) == result.trace
-
-
-def test_spark_refuses_a_source_of_a_live_run_in_one_line():
-    pytest.importorskip("pyspark")
-    source = wallaroo.KafkaSourceConfig("in", "h:1", Values)
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", 1, itself)
-    application = wallaroo.build_application("b", wallaroo.source("s", source).to_sink(sink))
-    with pytest.raises(UnsupportedTopology, match=r"kafka-1, at 's.*Write: --engine reference"):
-        load_engine("spark").serve(application, ServeOptions())
 
 
 def test_what_is_done_with_a_record_can_be_explained():

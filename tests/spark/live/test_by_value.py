@@ -131,7 +131,7 @@ def application():
     ab = wallaroo.ApplicationBuilder("script")
     ab.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
     ab.to_state_partition(number, Count, "counts", name)
-    return ab.to_sink(sink(1)).build()
+    return ab.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line)).build()
 
 if __name__ == "__main__":
     engine = load_engine("spark")
