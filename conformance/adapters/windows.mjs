@@ -8,6 +8,8 @@ class Refusal { constructor(rule, step, why) { Object.assign(this, { rule, step,
 class Dead { constructor(reason, errorType) { this.reason = reason; this.errorType = errorType; } }
 const ERRORS = ["ValueError", "TypeError", "StopIteration", "KeyError"];
 const fail = (text) => { throw new Dead("raised", ERRORS[Number(BigInt(/^\d*/.exec(text)[0] || 0) % 4n)]); };
+// What Python writes of numbers that are words; none of them is an event time.
+const WORDS = { yes: "True", one: "1.0", half: "0.5", below: "-1" };
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 function decode(payload) {
   let text;
@@ -17,7 +19,7 @@ function decode(payload) {
   const [letter, number, rest] = parts;
   if (rest === "") return null;
   if (/^\d{16,}$/.test(number)) throw new Refusal("time-2", "message", "large numbers");
-  const message = [letter, /^\d+$/.test(number) ? Number(number) : number, rest];
+  const message = [letter, /^\d+$/.test(number) ? Number(number) : (WORDS[number] ?? number), rest];
   message.tuple = rest.includes("t");
   return message;
 }

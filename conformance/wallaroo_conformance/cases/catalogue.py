@@ -21,7 +21,9 @@ from wallaroo.components import (
     state_computation_of,
 )
 from wallaroo.judging import BadResultError, items_of
+from wallaroo.kafka_records import KafkaRecord
 from wallaroo.keys import BadKeyError, encode_key, key_to_json
+from wallaroo.records import Consumed
 from wallaroo_conformance.cases.operators import (
     AGGREGATIONS,
     BUILDERS,
@@ -42,7 +44,8 @@ from wallaroo_conformance.cases.operators import (
 from wallaroo_conformance.cases.operators.marks import MARKS
 from wallaroo_conformance.cases.operators.triples import decoded
 from wallaroo_conformance.cases.readable import operator_text
-from wallaroo_conformance.cases.vectors import ENDING, GOING_ON, TRIPLES
+from wallaroo_conformance.cases.records import input_log_of
+from wallaroo_conformance.cases.vectors import ENDING, GOING_ON, TRIPLES, of_topics
 
 FORMAT = "wallaroo-catalogue/1"
 
@@ -58,6 +61,11 @@ def catalogue() -> dict[str, Any]:
 
 def _operators() -> Iterator[dict[str, Any]]:
     for name, decoder in DECODERS.items():
+        if DECODERS.has(name, Trait.OF_TOPIC):
+            reads = wallaroo.KafkaSourceConfig("IN-0", "127.0.0.1:9092", decoder).decoder
+            vectors = [_vector(record, _fresh(reads).call, record) for record in _records()]
+            yield {**_described(DECODERS, name, "decoder of records"), "vectors": vectors}
+            continue
         record = wallaroo.TCPSourceConfig("127.0.0.1", 0, decoder).decoder
         payloads = TRIPLES if DECODERS.has(name, Trait.OF_TRIPLES) else _PAYLOADS
         vectors = [_vector(payload, _fresh(record).call, payload) for payload in payloads]
@@ -88,7 +96,8 @@ def _operators() -> Iterator[dict[str, Any]]:
             described = {**_described(table, name, kind), **_step(table, name, stateful)}
             yield {**described, "vectors": vectors}
     for name, function in EVENT_TIMES.items():
-        vectors = [_vector(one, function, _copy(one)) for one in _triples()]
+        shown = _records() if EVENT_TIMES.has(name, Trait.OF_TOPIC) else _triples()
+        vectors = [_vector(one, function, _copy(one)) for one in shown]
         yield {**_described(EVENT_TIMES, name, "event time"), "vectors": vectors}
     for name in AGGREGATIONS:
         aggregation = aggregation_of(_component(AGGREGATIONS, name))
@@ -155,7 +164,11 @@ def _described(table: Table, name: str, kind: str) -> dict[str, Any]:
         "does": _first_line(table[name]),
         "traits": sorted(trait.name.lower() for trait in table.traits[name]),
         "python": operator_text(table[name]),
-        **({"arguments": [*table.arguments[name]]} if table.arguments.get(name) else {}),
+        **(
+            {"arguments": [*map(structure_or_kind, table.arguments[name])]}
+            if table.arguments.get(name)
+            else {}
+        ),
     }
 
 
@@ -166,7 +179,7 @@ def _first_line(component: Any) -> str:
 
 def _messages(table: Table, name: str) -> list[Any]:
     """Return messages that an operator is shown with; each call gets a copy."""
-    if table.has(name, Trait.OF_TRIPLES):
+    if table.has(name, Trait.OF_TRIPLES) or table.has(name, Trait.OF_TOPIC):
         return _triples()
     made = [DECODERS["anything"](payload) for payload in _PAYLOADS]
     return [message for message in made if message is not None]
@@ -174,6 +187,12 @@ def _messages(table: Table, name: str) -> list[Any]:
 
 def _triples() -> list[Any]:
     return [decoded(payload) for payload in TRIPLES if payload.count(b" ") == 2]
+
+
+def _records() -> list[KafkaRecord]:
+    """Return records of a topic, and a tombstone."""
+    log = input_log_of(next(of_topics()))
+    return [entry.record for entry in log if isinstance(entry, Consumed)]
 
 
 def _vector(shown: Any, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:

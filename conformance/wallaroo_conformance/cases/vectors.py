@@ -56,6 +56,7 @@ _TEXT, _LINE = SourceSpec.decoder, SinkSpec.encoder
 [_ANYTHING] = DECODERS.having(Trait.ANY_TYPE)
 [_EXACT] = ENCODERS.having(Trait.EXACT)
 [_TRIPLE], [_TRIPLE_LINE] = DECODERS.having(Trait.OF_TRIPLES), ENCODERS.having(Trait.OF_TRIPLES)
+_OF_OTHERS = {Trait.OF_TRIPLES, Trait.OF_TOPIC}
 _EDGES = ((_ANYTHING, _EXACT), (_TEXT, _LINE))
 _STATES = tuple(STATEFUL)[:3]  # the plainest
 _REMEMBER, *_ = STATEFUL.having(Trait.OF_STEP)
@@ -67,15 +68,25 @@ _SLIDING = WindowSpec(size=20, slide=10)
 def edges() -> list[ConformanceCase]:
     """Return cases of decoders and encoders alone."""
     found = [_case(decoder=one, encoder=other) for one, other in _plain_edges()]
-    found += [_case(triples=True), graph(inputs=_of(TRIPLES, times=True))]
+    found += [_case(triples=True), graph(inputs=_of(TRIPLES, times=True)), *of_topics()]
     return [each for case in found for each in (case, *_ends_of(case))]
 
 
 def _plain_edges() -> Iterator[tuple[str, str]]:
     for decoder, encoder in product(DECODERS, ENCODERS):
         plain = decoder in (_TEXT, _ANYTHING) or encoder in (_LINE, _EXACT)
-        if plain and decoder != _TRIPLE and encoder != _TRIPLE_LINE:
+        special = _OF_OTHERS & (DECODERS.traits[decoder] | ENCODERS.traits[encoder])
+        if plain and not special:
             yield decoder, encoder
+
+
+def of_topics() -> Iterator[ConformanceCase]:
+    """Yield cases of what decodes records of Kafka, and of what encodes for it."""
+    inputs = (Input(0, TRIPLES[0], what="tombstone"), *_of(TRIPLES, times=True))
+    for decoder in DECODERS.having(Trait.OF_TOPIC):
+        yield graph(inputs=inputs, sources=(SourceSpec(0, decoder, topic=1),))
+    for encoder in ENCODERS.having(Trait.OF_TOPIC):
+        yield replace(graph(inputs=_of(TRIPLES)), sinks=(SinkSpec(0, encoder, topic=3),))
 
 
 def steps() -> list[ConformanceCase]:
@@ -120,7 +131,8 @@ def _of_builders() -> Iterator[ConformanceCase]:
 def _timed() -> Iterator[ConformanceCase]:
     """Yield cases of event times and aggregations: of few messages, which windows tie together."""
     for time in EVENT_TIMES:
-        source = replace(TIMED_SOURCE, event_time=time)
+        topic = int(EVENT_TIMES.has(time, Trait.OF_TOPIC))
+        source = replace(TIMED_SOURCE, event_time=time, topic=topic)
         for payload in TRIPLES:
             made = step(_TEXTS, window=WindowSpec())
             yield graph(made, inputs=_of((payload,), times=True), sources=(source,))
