@@ -169,6 +169,13 @@ class SinkPeer:
         with self._lock:
             return len(self._connections)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no connection is open, and none waits to be accepted: all is read."""
+        with self._lock:
+            waits = self._server is not None and select.select([self._server], [], [], 0)[0]
+            return not waits and not self._connections
+
     def hold(self) -> None:
         """Read no more, so that the sender has to wait."""
         self._reading.clear()

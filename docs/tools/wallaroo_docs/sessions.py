@@ -107,7 +107,7 @@ class Session:
             self.summary = self._handle.wait(_PATIENCE)
             if self.summary is None:
                 raise TimeoutError(f"the engine has not stopped within {_PATIENCE:g} s")
-            self._until(lambda: not self._sink.connections)  # all that has come is read
+            self._until(lambda: self._sink.idle)  # all that has come is read
         return self.summary
 
 
