@@ -135,8 +135,8 @@ class StoredOnSpark(StoredCheckpoint):
         except CheckpointError:
             if application is None:
                 raise UsageError(
-                    "--to spark needs the application, which says how Spark stores its states: "
-                    "--app APP"
+                    "nothing here says how Spark stores the states of this application: name it "
+                    "with --app APP"
                 ) from None
             layout = layout_of(application)
         write_parts(self._directory, state, layout, identity)
