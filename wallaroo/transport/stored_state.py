@@ -29,7 +29,6 @@ from wallaroo.transport.checkpoint import (
     read_identity,
 )
 from wallaroo.transport.generators import LoggedSource
-from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states, window_place
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 
@@ -101,7 +100,6 @@ class StoredState:
         logged: what the log says of sources before the position; `None`: the run that was killed
             has left what it says of a later one.
         outputs: the numbers of outputs before the position, by sink, where they are stored.
-        positions: of each Kafka source that has begun, behind the records before the position.
         topics: number of partitions of each Kafka sink's topic, as of the first start (kafka-13).
         at: when it was stored, in nanoseconds since 1970.
     """
@@ -117,7 +115,6 @@ class StoredState:
     windows: Sequence[StoredWindows] = ()
     logged: Mapping[str, LoggedSource] | None = field(default_factory=dict)
     outputs: Mapping[SinkId, int] = field(default_factory=dict)
-    positions: Mapping[str, Position] = field(default_factory=dict)
     topics: Mapping[SinkId, int] = field(default_factory=dict)
     at: int = 0
 

@@ -119,11 +119,14 @@ class ReferenceCheckpoint(StoredCheckpoint):
             entities,
             windows,
             {
-                name: replace(head.generators.get(name, LoggedSource()), ended=time.ended)
+                name: replace(
+                    head.generators.get(name, LoggedSource()),
+                    ended=time.ended,
+                    position=head.positions.get(name),
+                )
                 for name, time in moment.sources.items()
             },
             head.sinks,
-            head.positions,
             head.topics,
             head.at,
         )
@@ -211,7 +214,7 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
         generators,
         0,
         len(blobs),
-        state.positions,
+        {name: source.position for name, source in logged.items() if source.position is not None},
         state.topics,
     )
     return head, blobs
