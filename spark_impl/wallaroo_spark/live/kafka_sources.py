@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from wallaroo.engine import ServeOptions
 from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.interfaces import OutputSink, Source
 from wallaroo.transport.kafka.destination import brokers_of
@@ -28,8 +29,12 @@ class KafkaEnds:
     sinks: Mapping[SinkId, OutputSink]
 
 
-def topics_of(application: Application) -> dict[str, Topic]:
+def topics_of(application: Application, metrics: Registry | None) -> dict[str, Topic]:
     """Return where tasks fetch the records of each Kafka source.
+
+    Args:
+        application: whose sources they are.
+        metrics: of the run; if somebody takes its traces, they go on to outputs.
 
     Raises:
         WallarooParameterError: a file of options cannot be read.
@@ -41,6 +46,7 @@ def topics_of(application: Application) -> dict[str, Topic]:
             tuple(config.kafka.read().items()),
             config.isolation_level == "read_committed",
             config.whole,
+            metrics is not None and metrics.on_followed is not None,
         )
         for name, source in application.sources.items()
         if isinstance(config := source.config, KafkaSourceConfig)

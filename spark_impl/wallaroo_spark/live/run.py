@@ -106,7 +106,7 @@ def opened_run(
         resume = Resume() if storage.resume is None else storage.resume.last
         ending, loop = Ending(), LoopThread("wallaroo-edges")
         watch = None if options.metrics is None else Watch(options.metrics)
-        topics = topics_of(application)
+        topics = topics_of(application, options.metrics)
         feed = LogFeed(
             storage.log,
             CaseSpec(

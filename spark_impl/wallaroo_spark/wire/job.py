@@ -265,6 +265,7 @@ class Topic(NamedTuple):
             blocks for tasks only, which stay in memory.
         committed_only: see `wallaroo.transport.kafka.cluster.Cluster.consumer`.
         whole: `KafkaSourceConfig.whole`.
+        traced: traces go on from records to their outputs.
     """
 
     name: str
@@ -272,6 +273,7 @@ class Topic(NamedTuple):
     options: tuple[tuple[str, str | int | float | bool], ...]
     committed_only: bool
     whole: bool
+    traced: bool
 
 
 class Fetched(NamedTuple):

@@ -29,7 +29,7 @@ class Fetching:
 
     Attributes:
         fetched: by source, so far.
-        contexts: of records that have one, by their numbers.
+        contexts: of records that have one, by their numbers, where traces go on.
     """
 
     def __init__(self, topics: Mapping[str, Topic], frames: Sequence[Run]) -> None:
@@ -65,7 +65,7 @@ class Fetching:
             records + len(sizes), size + sum(sizes), tombstones + nothing
         )
         first = run.first
-        for message in read.messages:
+        for message in read.messages if topic.traced else ():
             if (headers := message.headers()) and (context := context_of(headers)):
                 self.contexts[first + message.offset() - read.first] = context
         for piece in read.pieces(topic.name, topic.whole):

@@ -225,7 +225,7 @@ def test_a_record_that_is_left_out_is_a_dead_letter_of_its_source(open_feed):
 
 
 def test_kafka_1_and_2_offsets_go_to_tasks_and_so_do_records_that_are_logged_whole(open_feed):
-    topic = Topic("t", "b:1", (("sasl.password", "secret"),), True, False)
+    topic = Topic("t", "b:1", (("sasl.password", "secret"),), True, False, False)
     feed = open_feed(skip=(3, 8), topics={"s": topic})
     read = [KafkaRecord(b"%d" % offset, partition=1, offset=offset) for offset in (4, 5, 7)]
     consumed = [Consumed("s", record) for record in read]

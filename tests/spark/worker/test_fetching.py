@@ -29,12 +29,24 @@ def test_kafka_1_offsets_that_hold_nothing_leave_their_numbers_unused(kafka):
     send = {"transactional.id": "a sender"}
     kafka.send(topic, {"value": b"a", "partition": 0}, {"value": None, "partition": 1}, **send)
     kafka.send(topic, {"value": b"b", "partition": 0}, **send)  # 2, and its mark at 3
-    topics = {"s": Topic(topic, kafka.address, (), True, False)}
+    topics = {"s": Topic(topic, kafka.address, (), True, False, False)}
     frames = [offsets(10, 0, 0, 3), offsets(13, 1, 0, 2), offsets(15, 0, 3, 4)]
     found, counts = fetched(topics, *frames)
     assert found == [(10, [b"a"], (0,)), (12, [b"b"], (0,)), (13, [None], (1,))]
     assert counts["s"] == (3, 2, 1)
     assert fetched(topics, offsets(0, 0, 2, 3))[0] == [(0, [b"b"], (0,))]  # a client goes back
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_traces_go_on_where_somebody_takes_them(kafka, traced):
+    topic = kafka.topic(1)
+    trace = ("traceparent", b"00-1-2-01")
+    kafka.send(topic, {"value": b"a"}, {"value": b"b", "headers": [trace, ("other", b"")]})
+    frames = [offsets(5, 0, 0, 2)]
+    fetching = Fetching({"s": Topic(topic, kafka.address, (), True, False, traced)}, frames)
+    assert [piece.items for piece in fetching.of(frames[0])] == [[b"a", b"b"]]
+    assert fetching.contexts == ({6: (trace,)} if traced else {})
+    fetching.close()
 
 
 def test_kafka_5_what_is_deleted_between_plan_and_fetch_is_no_silent_hole(kafka):
@@ -43,7 +55,7 @@ def test_kafka_5_what_is_deleted_between_plan_and_fetch_is_no_silent_hole(kafka)
     place = TopicPartition(topic, 0, 5)
     admin = kafka.admin()
     admin.delete_records([place])[place].result(30)
-    topics = {"s": Topic(topic, kafka.address, (), True, False)}
+    topics = {"s": Topic(topic, kafka.address, (), True, False, False)}
     with pytest.raises(BrokerError, match="offset 3 is wanted, and the first that is there is 5"):
         fetched(topics, offsets(0, 0, 3, 8))
 
