@@ -137,7 +137,8 @@ class Checkpoint(CheckpointDirectory):
             raise CheckpointError(
                 f"the last micro-batch of {self.directory} is not committed, and what is in it "
                 "stands in Spark's part alone. Run the application as it was before on the "
-                "checkpoint, and stop it in order"
+                "checkpoint, and stop it in order; if it ends at a dead letter, with --on-error "
+                "skip"
             )
 
     def check_input(self, log: LogEnds) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.errors import ExtraMissingError, WallarooError
@@ -224,7 +225,12 @@ class Cluster:
     def _admin(self) -> Any:
         return self._made("AdminClient")
 
-    def _made(self, kind: str, ours: Mapping[str, object] | None = None, usual: Any = None) -> Any:
+    def _made(
+        self,
+        kind: str,
+        ours: Mapping[str, object] = MappingProxyType({}),
+        usual: Mapping[str, object] = MappingProxyType({}),
+    ) -> Any:
         """Return a client; `ours` must be so, `usual` may be said otherwise."""
         kafka = self._kafka
         make = kafka.admin.AdminClient if kind == "AdminClient" else getattr(kafka, kind)
@@ -232,9 +238,9 @@ class Cluster:
             "bootstrap.servers": self.brokers,
             "log_level": _LOG_LEVEL,
             "error_cb": self.trouble,
-            **(usual or {}),
+            **usual,
             **self._options,
-            **(ours or {}),
+            **ours,
         }
         try:
             return make(options)
