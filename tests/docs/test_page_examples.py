@@ -86,3 +86,10 @@ def test_what_the_reader_breaks_is_told_with_its_line():
 def test_an_error_in_the_input_is_told_with_its_line():
     said = asked(do="run", kind="application", source="application = 1\n", input="\nrun(1/0)\n")
     assert said == {"error": "ZeroDivisionError: division by zero\n", "where": "input, line 2\n"}
+
+
+def test_texts_of_one_length_in_one_second_are_each_executed(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    texts = ("print('a')\n", "print('b')\n", "print('c')\n")
+    said = [asked(do="run", kind="code", source=text, input="")["printed"] for text in texts]
+    assert said == ["a\n", "b\n", "c\n"]

@@ -10,6 +10,7 @@ import contextlib
 import io
 import sys
 import tempfile
+from importlib.util import cache_from_source
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,6 +33,9 @@ def loaded(name: str, source: str) -> LoadedModule:
     """
     path = directory() / f"{name}.py"
     path.write_text(source, "utf-8")
+    # Python takes compiled code for that of a source with its size and its second: two examples
+    # of one length, executed in one second, would be the same.
+    Path(cache_from_source(path)).unlink(missing_ok=True)
     sys.modules.pop(name, None)  # what an earlier run left in its objects must not be seen here
     return load_file(path, name)
 
