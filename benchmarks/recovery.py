@@ -10,14 +10,16 @@ its JVM, a Python worker, or all of them at once. Then the run is started again 
 checkpoint.
 
     python benchmarks/recovery.py [--engine reference|spark] [--kills N] [--minutes N] [--seed 1]
-                       [--rate 2000] [--patience 400] [--kafka [--broker-kills N]]
+                       [--rate 2000] [--patience 400] [--kafka [--broker-kills N] [--cluster]]
 
 Each kill has a line: when outputs came again, and what was wrong until then. A run that ends
 without having been killed is started again, as a service would be, and the report has its exit code
 and its last words. Ctrl-C, SIGTERM and `--minutes` end the kills and print the report. Exit code 0:
 no effect on state was lost or doubled, no output and no acknowledged number was lost, and repeated
 outputs are the end of those sent before, unchanged and in order. With --kafka it is another
-application and another proof (`recovery_kafka.py`).
+application and another proof (`recovery_kafka.py`). With --cluster Spark is a standalone cluster,
+whose executors, workers and master are killed too (`recovery_cluster.py`); --seed says with which
+it begins.
 """
 
 from __future__ import annotations
@@ -141,14 +143,19 @@ def main() -> int:
     parser.add_argument(
         "--broker-kills", type=int, default=0, help="with --kafka: kills of the broker, after all"
     )
+    parser.add_argument(
+        "--cluster", action="store_true", help="with --kafka: Spark is a cluster of two workers"
+    )
     add_json_option(parser)
     options = parser.parse_args()
+    if options.cluster and not (options.kafka and options.engine == "spark"):
+        parser.error("--cluster goes with --kafka --engine spark")
     print(machine_facts(), flush=True)
     directory = Path(tempfile.mkdtemp(prefix="wallaroo-recovery-"))
     engine = ["--engine", options.engine, "--partitions", "2", "--progress", "none"]
     engine += ["--checkpoint", str(directory / "checkpoint"), "--stop-timeout", "60"]
     if options.engine == "spark":
-        engine += ["--master", options.master]
+        engine += [] if options.cluster else ["--master", options.master]
     else:
         engine += ["--checkpoint-interval", "0.2"]
     if options.kafka:

@@ -8,6 +8,7 @@ What readers of committed records get must be the same bytes, in each partition 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import subprocess
 import sys
@@ -24,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 from confluent_kafka import Consumer, Producer, TopicPartition
 from facts import Figures
 from kafka_broker import Broker, broker
+from recovery_cluster import Machines, MovingRun
 from recovery_kafka_app import PARTITIONS
 from recovery_runs import TARGETS, Run, kill_again
 
@@ -153,11 +155,15 @@ def kill(options: argparse.Namespace, engine: Sequence[str], directory: Path) ->
         directory: for the log.
     """
     log = directory / "log"
-    with broker() as kafka:
-        work = Work(kafka, engine)
+    with contextlib.ExitStack() as up:
+        kafka = up.enter_context(broker())
+        machines = None
+        if options.cluster:
+            machines = up.enter_context(contextlib.closing(Machines(directory)))
+        work = Work(kafka, [*engine, *(machines.options if machines else ())])
         reader = Reader(kafka, work.sinks[0])
         sender = Sender(kafka, work.source, options.rate)
-        run = Run(work.live, log)
+        run = MovingRun(work.live, log) if machines else Run(work.live, log)
 
         def kill_broker(_: str) -> bool:
             kafka.kill()
@@ -165,9 +171,13 @@ def kill(options: argparse.Namespace, engine: Sequence[str], directory: Path) ->
             kafka.start()
             return True
 
-        targets = islice(cycle(TARGETS[options.engine]), options.kills)
+        kinds = (
+            machines.victims(run)
+            if machines
+            else [(target, run.kill_and_start) for target in TARGETS[options.engine]]
+        )
         victims: list[tuple[str, Callable[[str], bool]]] = [
-            *[(target, run.kill_and_start) for target in targets],
+            *islice(cycle(kinds), options.seed - 1, options.seed - 1 + options.kills),
             *[("broker", kill_broker)] * options.broker_kills,
         ]
         try:

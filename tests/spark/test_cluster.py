@@ -1,25 +1,16 @@
-"""A Spark standalone cluster on this machine, out of the pip package: a master and two workers."""
+"""On a Spark standalone cluster on this machine: a master and two workers."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import re
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-import pyspark
 import pytest
 from counted import send
 from live_on_spark import PATIENCE, options
 from receiving import eventually
-from wallaroo_spark.jvm.java import MODULE_OPTIONS
+from spark_cluster import QUICK, Cluster
 from wallaroo_spark.jvm.session import close_session, session
 from wallaroo_spark.jvm.settings import SessionSettings
 
@@ -30,12 +21,8 @@ from wallaroo.loading import load_application, load_module
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CLOCK = ("--clock", "1000000000")  # order results are stamped with it
 WORDS = [line.encode() for line in (EXAMPLES.parent / "LICENSE").read_text().splitlines() if line]
-
-_START_TIMEOUT = 60.0  # seconds until a daemon must have said that it is up
-_PR_SET_PDEATHSIG = 1
 
 
 @pytest.fixture(scope="module")
@@ -163,124 +150,3 @@ def test_recover_1_a_worker_is_killed_and_the_job_completes(
         summary = run.wait(PATIENCE)
     assert (summary.exit_code, summary.problem) == (0, None)
     assert receiver.data == expected
-
-
-# -- the cluster -----------------------------------------------------------------------------
-
-
-class Cluster:
-    """A master and workers on loopback, on ports that were free.
-
-    Args:
-        directory: for logs, and for what the daemons need.
-        given: variables of their environment; ``JAVA_HOME`` says on which Java they run.
-        class_archive: Java's option with which they start sooner.
-        workers: number of workers, each of one core.
-
-    Attributes:
-        url: of the master.
-    """
-
-    def __init__(
-        self, directory: Path, given: Mapping[str, str], class_archive: str, workers: int
-    ) -> None:
-        self._directory = directory
-        self._started: list[subprocess.Popen[bytes]] = []
-        self._given, self._class_archive = given, class_archive
-        try:
-            master = self._start(
-                "master",
-                "org.apache.spark.deploy.master.Master",
-                *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
-            )
-            self.url = self._said("master", master, r"Starting Spark master at (spark://\S+)")
-            self._workers = [
-                self._start(
-                    f"worker{number}",
-                    "org.apache.spark.deploy.worker.Worker",
-                    *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
-                    *("--cores", "1", "--memory", "1g"),
-                    *("--work-dir", str(directory / f"work{number}")),
-                    self.url,
-                )
-                for number in range(workers)
-            ]
-            for number, worker in enumerate(self._workers):
-                self._said(f"worker{number}", worker, r"Successfully (registered) with master")
-        except BaseException:
-            self.close()
-            raise
-
-    def kill_worker(self, number: int) -> list[int]:
-        """Kill -9 a worker and the executors it runs; return the pids of these."""
-        worker = psutil.Process(self._workers[number].pid)
-        executors = worker.children()
-        for process in (worker, *executors):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        self._workers[number].wait()
-        return [executor.pid for executor in executors]
-
-    def close(self) -> None:
-        """End everything, and wait until it has ended."""
-        left = []
-        for process in reversed(self._started):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                left += psutil.Process(process.pid).children(recursive=True)
-            process.kill()
-            process.wait()
-        for child in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                child.kill()
-        psutil.wait_procs(left, timeout=10)
-
-    def _start(self, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        home = Path(pyspark.__file__).parent
-        environment = {
-            **os.environ,
-            **self._given,
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(home),
-            "SPARK_LOCAL_DIRS": str(self._directory / "local"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_SCALA_VERSION": "2.13",  # without it the master kills every application
-        }
-        environment.pop("PYTHONPATH", None)  # a worker does not have the driver's
-        with self._log(name).open("wb") as log:
-            process = subprocess.Popen(
-                [
-                    str(Path(self._given["JAVA_HOME"], "bin", "java")),
-                    *("-Xmx256m", *QUICK.split(), self._class_archive),
-                    "-Dspark.master.rest.enabled=false",  # it would listen on a fixed port
-                    *MODULE_OPTIONS,
-                    *("-cp", f"{home}/jars/*", main, *arguments),
-                ],
-                cwd=self._directory,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                preexec_fn=_end_with_parent,
-            )
-        self._started.append(process)
-        return process
-
-    def _said(self, name: str, process: subprocess.Popen[bytes], pattern: str) -> str:
-        """Wait until a daemon has logged `pattern`; return its group."""
-        deadline = time.monotonic() + _START_TIMEOUT
-        while True:
-            log = self._log(name).read_text(errors="replace")
-            if found := re.search(pattern, log):
-                return found[1]
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"Spark's {name} did not come up: {log[-2000:]}")
-            time.sleep(0.05)
-
-    def _log(self, name: str) -> Path:
-        return self._directory / f"{name}.log"
-
-
-def _end_with_parent() -> None:
-    """Have the kernel kill this process when the tests' process ends, however it does."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
