@@ -141,11 +141,24 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Add ``--checkpoint`` of an engine that can go on after a crash (recover-1)."""
+def _directory(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"this engine needs a directory, not the URL {text}")
+    return Path(text)
+
+
+def add_checkpoint(
+    parser: argparse.ArgumentParser, place: Callable[[str], object] | None = None
+) -> None:
+    """Add ``--checkpoint`` of an engine that can go on after a crash (recover-1).
+
+    Args:
+        parser: gets it.
+        place: reads its value; by default it is a directory.
+    """
     parser.add_argument(
         "--checkpoint",
-        type=Path,
+        type=place or _directory,
         metavar="DIR",
         help="keep state and unprocessed input here, and go on from here after a crash",
     )

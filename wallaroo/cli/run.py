@@ -206,7 +206,7 @@ def _refuse_absent_checkpoint(own: argparse.Namespace) -> None:
     if own.checkpoint is None:
         name = "--skip-record" if skip else "--resume"
         raise UsageError(f"{name} goes with --checkpoint DIR, the directory to go on from")
-    if not (own.checkpoint / IDENTITY).exists():
+    if isinstance(own.checkpoint, Path) and not (own.checkpoint / IDENTITY).exists():
         raise UsageError(
             f"{own.checkpoint} holds no checkpoint: it has no {IDENTITY}. Look at the path; to "
             "begin anew, leave --resume and --skip-record out"

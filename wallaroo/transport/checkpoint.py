@@ -301,17 +301,17 @@ class CheckpointDirectory:
                 return
 
 
-def say_where_it_begins(directory: Path, next_sequence: int) -> None:
+def say_where_it_begins(place: Path | str, next_sequence: int) -> None:
     """Log whether a run goes on from a checkpoint, and with which record.
 
     Args:
-        directory: the checkpoint's.
+        place: the checkpoint's.
         next_sequence: number of the next record that it receives.
     """
     if next_sequence:
-        _log.info("%s: resumed at record %s", directory, f"{next_sequence:,}")
+        _log.info("%s: resumed at record %s", place, f"{next_sequence:,}")
     else:
-        _log.info("%s: a new checkpoint, without a record so far", directory)
+        _log.info("%s: a new checkpoint, without a record so far", place)
 
 
 def refuse_file(directory: Path) -> None:

@@ -20,11 +20,13 @@ from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Draw, Stamp, random_bytes
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
 from wallaroo_spark.live.offset_log import RECORDS, OffsetLog
+from wallaroo_spark.live.remote import Remote
 from wallaroo_spark.live.spark_part import (
     clear_unbegun,
     read_spark_part,
     refuse_irregular_files,
     settle,
+    url_of,
 )
 from wallaroo_spark.live.stamped import read_stamped, stamp_again, write_stamped
 
@@ -47,6 +49,7 @@ class Checkpoint(CheckpointDirectory):
             `default_partitions`.
         default_partitions: number of partitions of a new checkpoint.
         offsets_only: it needs no input log: all that it logs are offsets of Kafka.
+        remote: it is at this URL, and the directory holds the copy of its small files.
         draw: where the numbers in stamps come from.
 
     Attributes:
@@ -69,8 +72,10 @@ class Checkpoint(CheckpointDirectory):
         partitions: int | None,
         default_partitions: int,
         offsets_only: bool = False,
+        remote: Remote | None = None,
         draw: Draw = random_bytes,
     ) -> None:
+        self._remote = remote
         try:
             super().__init__(directory, ENGINE, draw)
             refuse_irregular_files(self.spark)
@@ -98,6 +103,13 @@ class Checkpoint(CheckpointDirectory):
         return self.own_part
 
     @property
+    def spark_url(self) -> str:
+        """Where Spark's part is."""
+        if self._remote is not None:
+            return f"{self._remote.url}/{ENGINE}"
+        return url_of(self.spark)
+
+    @property
     def resume(self) -> Path:
         """The file with what a restart has to know."""
         return self.directory / RESUME
@@ -118,6 +130,38 @@ class Checkpoint(CheckpointDirectory):
         with super().replaced() as new:
             yield new
         self._spark_part = read_spark_part(self.spark)
+
+    @override
+    def begin_run(self) -> Stamp:
+        stamp = super().begin_run()
+        self.publish()
+        return stamp
+
+    def publish(self) -> None:
+        """Write to the checkpoint's URL, if it has one, what this run has changed.
+
+        Raises:
+            CheckpointError: it cannot be written.
+        """
+        if self._remote is not None:
+            self._remote.publish()
+
+    @override
+    def size(self) -> int:
+        return super().size() if self._remote is None else self._remote.size()
+
+    def refuse_at_url(self, what: str) -> None:
+        """Refuse to read or write all states of a checkpoint at a URL.
+
+        Raises:
+            CheckpointError: it is at a URL.
+        """
+        if self._remote is not None:
+            raise CheckpointError(
+                f"{what}, and only those of a checkpoint on a disk are read for that. Copy "
+                f"{self._remote.url} to a directory (hadoop fs -get), run the application on the "
+                "directory once, and copy it back"
+            )
 
     def offset_log(self) -> OffsetLog:
         """Return the log that stands in Spark's offsets.
@@ -177,15 +221,19 @@ class Checkpoint(CheckpointDirectory):
         try:
             if self._spark_part.partitions is None:
                 clear_unbegun(self.spark)
+                if self._remote is not None:
+                    self._remote.clear_unbegun()
             make_private(self.input_log)
             make_private(self.spark)  # the files that Spark makes in it follow the umask
-            settle(self.spark, self.spark)
+            settle(self.spark, self.spark_url)
             stamp = self.born
             write_stamped(self.spark / STAMP, stamp, None)
             write_layout(self.directory / LAYOUT, self.layout, stamp)
             stamp_again(self.resume, stamp)
             stamp_again(self.sinks, stamp)
+            self.publish()
             self.all_stamped()
+            self.publish()
         except OSError as error:
             raise self._not_written(error) from error
 

@@ -13,6 +13,7 @@ from wallaroo.cli.arguments import add_accept_repeats, add_checkpoint, add_input
 from wallaroo.transport.changed_topology import NOTHING_ACCEPTED, Accepted
 from wallaroo_spark.jvm.session import submitted_conf
 from wallaroo_spark.jvm.settings import SessionSettings
+from wallaroo_spark.live.remote import CheckpointUrl, checkpoint_place
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,9 @@ class SparkOptions:
 
     Args:
         settings: the session's settings.
-        checkpoint: directory for recovery; `None`: state and input are lost with the run.
+        checkpoint: place for recovery, a directory or a URL; `None`: state and input are lost with
+            the run.
+        resume: whether there must be a checkpoint already.
         trigger: milliseconds from one micro-batch's start to the next; 0: as soon as possible.
         batch_bytes: most payload bytes of a micro-batch.
         log_bytes: size of the input log at which reading from the sources stops.
@@ -33,7 +36,8 @@ class SparkOptions:
     """
 
     settings: SessionSettings
-    checkpoint: Path | None = None
+    checkpoint: Path | CheckpointUrl | None = None
+    resume: bool = False
     trigger: int = 0
     batch_bytes: int = 4 << 20
     log_bytes: int = 256 << 20
@@ -57,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--master", metavar="URL", help="Spark's master (local[*], or what spark-submit was told)"
     )
-    add_checkpoint(parser)
+    add_checkpoint(parser, checkpoint_place)
     parser.add_argument(
         "--trigger",
         type=index,
@@ -109,6 +113,7 @@ def spark_options(given: Mapping[str, Any]) -> SparkOptions:
             driver_memory=conf.get("spark.driver.memory", SessionSettings.driver_memory),
         ),
         checkpoint=given.get("checkpoint"),
+        resume=given.get("resume", False) or bool(given.get("skip_record")),
         trigger=given.get("trigger", 0),
         batch_bytes=given.get("batch_bytes", SparkOptions.batch_bytes),
         log_bytes=given.get("log_bytes", SparkOptions.log_bytes),

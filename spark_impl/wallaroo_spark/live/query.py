@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from wallaroo.errors import WallarooError
@@ -91,8 +92,8 @@ class LiveQuery:
             WallarooError: Spark did not start, or the query ended with an error.
         """
         # The JVM inherits the lock of a user's checkpoint, which must be held until the JVM has
-        # ended. A temporary checkpoint needs no lock: no other run knows it.
-        fds = () if self._options.checkpoint is None else (self._checkpoint.lock,)
+        # ended. A temporary checkpoint, or copy of one, needs no lock: no other run knows it.
+        fds = (self._checkpoint.lock,) if isinstance(self._options.checkpoint, Path) else ()
         try:
             with (
                 borrowed(self._options.settings, fds, self._started) as session,
@@ -142,7 +143,7 @@ class LiveQuery:
         if self._departure.destinations:
             rows = without_leaving(rows, shards, shipment, self._departure)
         writer = rows.writeStream.foreachBatch(self._take_batch).option(
-            "checkpointLocation", str(self._checkpoint.spark)
+            "checkpointLocation", self._checkpoint.spark_url
         )
         if self._options.trigger:
             writer = writer.trigger(processingTime=f"{self._options.trigger} milliseconds")

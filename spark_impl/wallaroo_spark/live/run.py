@@ -33,6 +33,7 @@ from wallaroo_spark.live.kafka_sources import KafkaEnds, begun_sources, note_fet
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
+from wallaroo_spark.live.remote import Remote
 from wallaroo_spark.live.resume import Resume, positions_in, sources_to_come
 from wallaroo_spark.live.storage import Storage, opened
 from wallaroo_spark.live.watch import Watch
@@ -78,6 +79,7 @@ def opened_run(
     directory: Path,
     addresses: Mapping[str, Address] | None,
     clock: Callable[[], int],
+    remote: Remote | None,
 ) -> Iterator[Run]:
     """Open all parts of a run but Spark, and close them at the end, the last opened first.
 
@@ -88,6 +90,7 @@ def opened_run(
         directory: the checkpoint's.
         addresses: those to listen on, after a restart.
         clock: returns the time, in nanoseconds since 1970.
+        remote: the checkpoint is at this URL.
 
     Raises:
         WallarooError: see `wallaroo_spark.live.serve.Server`.
@@ -98,10 +101,10 @@ def opened_run(
     pickled = pickle_application(application)
     timed = application.time_decides
     with contextlib.ExitStack() as up:
-        storage = up.enter_context(opened(directory, application, own, options.partitions))
+        storage = up.enter_context(opened(directory, application, own, options.partitions, remote))
         checkpoint = storage.checkpoint
         if own.checkpoint is not None:
-            say_where_it_begins(directory, storage.log.next_sequence)
+            say_where_it_begins(own.checkpoint, storage.log.next_sequence)
         refuse_unskippable(storage.log, storage.log.first_sequence, own.skip)
         resume = Resume() if storage.resume is None else storage.resume.last
         ending, loop = Ending(), LoopThread("wallaroo-edges")
@@ -144,6 +147,7 @@ def opened_run(
                 kept=own.checkpoint is not None,
                 accept_repeats=own.accept_repeats,
             )
+        checkpoint.publish()  # before an output leaves
         feed.case = replace(feed.case, topics=kafka.topics)
         ends = KafkaEnds(sources.sources, kafka.sinks)
         edges = Edges(application, options, loop, intake, addresses, clock, ends)
@@ -202,5 +206,6 @@ def _note_of(storage: Storage, feed: LogFeed) -> Callable[[int, int | None], Non
     def note(sequence: int, due: int | None) -> None:
         if storage.resume is not None:
             storage.resume.note(Resume(sequence, due, feed.sources))
+        storage.checkpoint.publish()
 
     return note

@@ -15,6 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
@@ -23,9 +24,16 @@ from wallaroo.overriding import override
 from wallaroo.topology import Application
 from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import way_past
+from wallaroo_spark.jvm.session import borrowed
 from wallaroo_spark.jvm.temporary import TemporaryDirectory
 from wallaroo_spark.live.intake import write_ticks
 from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.remote import (
+    FILE_MANAGER,
+    CheckpointUrl,
+    Remote,
+    refuse_other_sources,
+)
 from wallaroo_spark.live.run import opened_run
 from wallaroo_spark.live.storage import check_place
 
@@ -65,11 +73,13 @@ class Server(Handle):
         self._done = threading.Event()
         self._result: Summary | None = None
         self._killed = False
+        self._remote: Remote | None = None
         with contextlib.ExitStack() as up:
             directory = self._directory(up)
-            self._run = up.enter_context(
-                opened_run(application, options, own, directory, addresses, clock)
-            )
+            with nullcontext() if self._remote is None else self._remote.named():
+                self._run = up.enter_context(
+                    opened_run(application, options, own, directory, addresses, clock, self._remote)
+                )
             self._up = up.pop_all()  # what is to be closed, the last opened first
         if options.metrics is not None:
             options.metrics.state = "starting Spark"
@@ -78,11 +88,32 @@ class Server(Handle):
 
     def _directory(self, up: contextlib.ExitStack) -> Path:
         """Return the checkpoint's directory: the user's, or a temporary one."""
-        if self._own.checkpoint is not None:
-            check_place(self._own.checkpoint, self._application)
-            return self._own.checkpoint
+        place = self._own.checkpoint
+        if isinstance(place, CheckpointUrl):
+            return self._copy(place, up)
+        if place is not None:
+            check_place(place, self._application)
+            return place
         temporary = self._temporary = self._temporary or TemporaryDirectory("run")
         up.callback(lambda: None if self._killed else temporary.close())  # a restart goes on in it
+        return temporary.path / "checkpoint"
+
+    def _copy(self, url: CheckpointUrl, up: contextlib.ExitStack) -> Path:
+        """Return a temporary directory with a copy of the checkpoint at a URL; it starts Spark."""
+        refuse_other_sources(self._application, url, self._own.record)
+        temporary = TemporaryDirectory("run")
+        up.callback(temporary.close)
+        settings = self._own.settings
+        _log.info("starting Spark, which reads the checkpoint %s", url)
+        with self._options.interruptible():
+            session = up.enter_context(borrowed(settings))
+            self._remote = Remote(
+                session.spark,
+                url,
+                temporary.path / "checkpoint",
+                resume=self._own.resume,
+                chosen=FILE_MANAGER in settings.conf,
+            )
         return temporary.path / "checkpoint"
 
     @property
@@ -175,6 +206,8 @@ class Server(Handle):
         with contextlib.suppress(Exception):
             self._up.close()
         problem = self._run.stop.problem or self._run.ending.problem or problem
+        if self._remote is not None and problem is not None:
+            problem = self._remote.renamed(problem)
         lost = self._run.delivery.open_windows if self._own.checkpoint is None else 0
         self._result = self._run.edges.summary(
             "it was killed" if self._killed else problem,

@@ -125,8 +125,13 @@ def clear_unbegun(directory: Path) -> None:
         shutil.rmtree(directory / name, ignore_errors=True)
 
 
-def settle(directory: Path, place: Path) -> None:
-    """Make Spark's part in `directory` one that lies at `place`.
+def url_of(directory: Path) -> str:
+    """Return the URL of a directory, as Spark writes it into its files."""
+    return f"file:{directory.absolute()}"
+
+
+def settle(directory: Path, place: str) -> None:
+    """Make Spark's part in `directory` one that lies at `place`, a URL.
 
     Raises:
         CheckpointError: it is damaged.
@@ -145,18 +150,18 @@ def seen_from(directory: Path) -> Iterator[Path]:
     Raises:
         CheckpointError: it is damaged.
     """
-    if not any(_misplaced(directory, directory)):
+    if not any(_misplaced(directory, url_of(directory))):
         yield directory
         return
     with tempfile.TemporaryDirectory(prefix="wallaroo-look-") as name:
         view = Path(name)
-        changed = [path.parent for path, _ in _misplaced(directory, view)]
+        changed = [path.parent for path, _ in _misplaced(directory, url_of(view))]
         _link(directory, view, changed)
-        settle(view, view)
+        settle(view, url_of(view))
         yield view
 
 
-def _misplaced(directory: Path, place: Path) -> Iterator[tuple[Path, str]]:
+def _misplaced(directory: Path, place: str) -> Iterator[tuple[Path, str]]:
     """Yield the files that say that Spark's part lies elsewhere, and what they ought to say."""
     for path, version, form in _forms(directory):
         moved = False
@@ -184,8 +189,8 @@ def _forms(directory: Path) -> Iterator[tuple[Path, str, Any]]:
         yield path, version, form
 
 
-def _placed(schema: str, place: Path) -> str:
-    return f"file:{place.absolute()}/state/{schema.rpartition('/state/')[2]}"
+def _placed(schema: str, place: str) -> str:
+    return f"{place}/state/{schema.rpartition('/state/')[2]}"
 
 
 def _link(directory: Path, view: Path, changed: list[Path]) -> None:

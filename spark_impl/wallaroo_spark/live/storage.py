@@ -32,6 +32,7 @@ from wallaroo_spark.live.layout import LAYOUT, read_layout, write_layout
 from wallaroo_spark.live.new_part import write_part
 from wallaroo_spark.live.offset_log import Log
 from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.remote import Remote
 from wallaroo_spark.live.resume import (
     Resume,
     ResumeFile,
@@ -41,7 +42,7 @@ from wallaroo_spark.live.resume import (
     resume_of,
     write_resume,
 )
-from wallaroo_spark.live.spark_part import settle
+from wallaroo_spark.live.spark_part import settle, url_of
 from wallaroo_spark.live.stamped import write_stamped
 from wallaroo_spark.live.stored import StoredOnSpark
 
@@ -89,7 +90,11 @@ def check_place(directory: Path, application: Application) -> None:
 
 @contextlib.contextmanager
 def opened(
-    directory: Path, application: Application, options: SparkOptions, partitions: int | None
+    directory: Path,
+    application: Application,
+    options: SparkOptions,
+    partitions: int | None,
+    remote: Remote | None = None,
 ) -> Iterator[Storage]:
     """Open what a run keeps, and close it at the end.
 
@@ -98,6 +103,7 @@ def opened(
         application: what is run.
         options: the run's.
         partitions: number of partitions that was asked for; `None`: see `Checkpoint`.
+        remote: the checkpoint is at this URL.
 
     Raises:
         CheckpointError: the checkpoint cannot be used.
@@ -112,12 +118,14 @@ def opened(
                     partitions=partitions,
                     default_partitions=options.default_partitions,
                     offsets_only=_reads_topics_only(application) and options.record is None,
+                    remote=remote,
                 )
             )
         )
         stored = StoredOnSpark(directory)
         changed = not checkpoint.identity.has_topology_of(application)
         if changed:
+            checkpoint.refuse_at_url("the application's topology has changed since")
             _accept_topology(checkpoint, application, stored, options.accepted)
         _refuse_old_states(checkpoint, application, stored, accepted=options.accepted.old_states)
         place, kept = checkpoint.input_log, None
@@ -134,7 +142,7 @@ def opened(
                     ENGINE,
                     application,
                     checkpoint.partitions,
-                    checkpoint=options.checkpoint,
+                    checkpoint=None if options.checkpoint is None else directory,
                     stamp=checkpoint.born,
                     accepted=options.accepted,
                 )
@@ -229,7 +237,7 @@ def _change_topology(
                     checkpoint.partitions,
                     coded=checkpoint.identity.coded,
                 )
-                settle(new / ENGINE, checkpoint.spark)
+                settle(new / ENGINE, url_of(checkpoint.spark))
             write_stamped(new / ENGINE / STAMP, stamp, None)
 
 
@@ -253,6 +261,10 @@ def _refuse_old_states(
     if accepted:  # the next run is to be asked again, so the file goes on saying what was
         checkpoint.layout = replace(checkpoint.layout, fresh=before)
         return
+    checkpoint.refuse_at_url(
+        "the application builds its states otherwise than the last run, which --accept-old-states "
+        "accepts"
+    )
     fresh = FreshStates(application)
     places = stored.state().places
     differences = [fresh.difference(place, data) for place, data in places.items()]
