@@ -89,3 +89,22 @@ def test_the_command_line_of_the_container_is_one():
 def test_the_page_shows_the_files_as_they_are(file):
     page = (ROOT / "docs" / "operating.md").read_text("utf-8")
     assert (FILES / file).read_text("utf-8").strip() in page
+
+
+def test_the_command_line_of_the_pod_is_one():
+    documents = [*yaml.safe_load_all((FILES / "kubernetes.yaml").read_text("utf-8"))]
+    (pod,) = [one["spec"]["template"]["spec"] for one in documents if one["kind"] == "StatefulSet"]
+    (driver,) = pod["containers"]
+    assert driver["command"] == ["wallaroo", "run"]
+    arguments: list[str] = driver["args"]
+    options = parse(["run", *arguments])
+    assert options.engine == "spark"
+    assert options.metrics == ("0.0.0.0", driver["readinessProbe"]["httpGet"]["port"])
+    assert options.stop_timeout < pod["terminationGracePeriodSeconds"]
+    (service,) = [one for one in documents if one["kind"] == "Service"]
+    settings = dict(
+        [one.removeprefix("--conf=").split("=", 1) for one in arguments if "--conf" in one]
+    )
+    ports = {str(port["port"]) for port in service["spec"]["ports"]}
+    assert {settings["spark.driver.port"], settings["spark.driver.blockManager.port"]} == ports
+    assert settings["spark.driver.host"] == service["metadata"]["name"]

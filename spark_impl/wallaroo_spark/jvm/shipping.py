@@ -55,9 +55,9 @@ def ship(session: Session, directory: Path) -> Shipment:
     with zipfile.ZipFile(archive, "w") as file:
         for name, path in sorted(_archived(shipment).items()):
             file.write(path, name)
-    path = list(sys.path)
+    searched = list(sys.path)
     session.spark.sparkContext.addPyFile(str(archive))
-    sys.path[:] = path  # this process has the modules, and the archive goes with the session
+    sys.path[:] = searched  # this process has the modules, and the archive goes with the session
     return Shipment()
 
 
