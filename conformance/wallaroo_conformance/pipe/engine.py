@@ -26,8 +26,7 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.cases.building import GeneratedCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.differences import CrashError, NoMoreAnswersError
-from wallaroo_conformance.pipe.faults import Fault, Faults
-from wallaroo_conformance.pipe.process import DiedError, LineProcess, SilentError
+from wallaroo_conformance.pipe.process import DiedError, Fault, LineProcess, SilentError
 from wallaroo_conformance.pipe.protocol import (
     PROTOCOL,
     ProtocolError,
@@ -37,6 +36,11 @@ from wallaroo_conformance.pipe.protocol import (
     to_line,
 )
 
+_MOST_FAULTS = 60
+"""Faults until no case is run. After half of them no more cases are looked for: the rest is for
+reducing those that have failed."""
+_LONG = 5
+"""What takes longer than a case alone may take counts as so many faults."""
 _LOOKED_AT = 5.0  # seconds of silence after which a process is asked whether it is there
 
 
@@ -93,6 +97,8 @@ class PipeEngine:
         self._patience = patience
         self._environment = environment
         self._size = 1  # most cases of the next job
+        self._faults = 0
+        self._last_fault = ""
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log.open("wb")
         self._process: LineProcess | None = None
@@ -107,7 +113,6 @@ class PipeEngine:
                 f"{shlex.join(self._command)} is not an engine: {fault}{said}"
             ) from None
         self.name = str(hello["name"])
-        self._faults = Faults(self.name)
         self.version = str(hello.get("version", ""))
         self._capabilities = capabilities_from(hello.get("capabilities", {}))
         self._patience = replace(patience, case=max(patience.case, hello.get("seconds", 0.0)))
@@ -191,19 +196,31 @@ class PipeEngine:
         while waiting:
             if self.deadline.over:
                 raise NoMoreAnswersError("")
-            if not self.reducing:
-                self._faults.end_search()
+            self._end_if_too_faulty()
             group = waiting[: self._size]
             fault = self._job(cases, group, answers)
             waiting[: len(group)] = left = [number for number in group if number not in answers]
             if fault is None:
                 self._size = max(self._size, 2 * len(group))
-                self._faults.forget_row()
                 continue
             self._size = 1
             if left and len(group) == 1:
                 answers[waiting.pop(0)] = CrashError(str(fault), fault.tail)
-            self._faults.add(fault, alone=len(group) == 1)
+            self._count(fault)
+
+    def _count(self, fault: Fault) -> None:
+        self._faults += fault.weight
+        self._last_fault = str(fault)
+
+    def _end_if_too_faulty(self) -> None:
+        """Let no more cases be run if there were too many faults.
+
+        Raises:
+            NoMoreAnswersError: there were.
+        """
+        if self._faults >= (_MOST_FAULTS if self.reducing else _MOST_FAULTS // 2):
+            why = f"{self.name} failed too often, and was given no more; the last time: "
+            raise NoMoreAnswersError(why + self._last_fault, gone=self._faults >= _MOST_FAULTS)
 
     def _job(
         self, cases: Sequence[Case], group: Sequence[int], answers: dict[int, Trace | Exception]
@@ -267,7 +284,7 @@ class PipeEngine:
             return None
         said = f"slow: it answered after {took:.1f} s; a case has {self._patience.case:g} s"
         answers[group[0]] = CrashError(said)
-        return Fault(None, said, long=True)
+        return Fault(None, said, _LONG)
 
     def _message(
         self, process: LineProcess, seconds: float, *, late: bool = False
@@ -292,7 +309,7 @@ class PipeEngine:
             if within < seconds:
                 raise NoMoreAnswersError("") from None
             said = f"hang: no answer within {within:.1f} s"
-            raise Fault(process, said, long=late) from None
+            raise Fault(process, said, _LONG if late else 1) from None
         except DiedError as died:
             raise Fault(process, f"died: {died}") from None
         except ProtocolError as garbage:
@@ -313,7 +330,7 @@ class PipeEngine:
                     pass
             except Fault as fault:  # when it had nothing to do: no case is to blame
                 self._kill()
-                self._faults.add(fault, alone=False)
+                self._count(fault)
         if self._process is None:
             try:
                 self._hello()

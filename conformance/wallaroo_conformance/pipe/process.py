@@ -28,6 +28,21 @@ class SilentError(Exception):
     """No line came in time."""
 
 
+class Fault(Exception):  # noqa: N818 - it becomes a case's answer
+    """What a process did wrong, with the end of its standard error.
+
+    Args:
+        process: the process; `None`: there is none.
+        text: what it did.
+        weight: as how many faults it counts.
+    """
+
+    def __init__(self, process: LineProcess | None, text: str, weight: int = 1) -> None:
+        super().__init__(text)
+        self.tail = "" if process is None else process.tail()
+        self.weight = weight
+
+
 class LineProcess:
     """A process in a group of its own.
 
