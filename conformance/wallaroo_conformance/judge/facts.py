@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,11 +23,10 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.records import input_log_of
 from wallaroo_conformance.judge.fact import Fact, Facts
-from wallaroo_conformance.judge.observing import Observer, step_specs
+from wallaroo_conformance.judge.observing import FactTable, Observer, met, step_specs
 
 _LONGEST_DECIMAL = 1_000  # bits
 _USUAL_ERRORS = ("ValueError", "LookupError", "OSError")  # no engine raises or catches them itself
-_ENDS = {"exit": Fact.EXITED, "on-error": Fact.STOPPED}
 _LETTERS = {
     Reason.DECODE: Fact.DECODE_LETTER,
     Reason.RAISED: Fact.RAISED_LETTER,
@@ -50,14 +49,13 @@ def facts_of(
         trace: what it does on the reference.
         observer: has seen the calls of user code.
     """
-    facts = observer.facts
     log = input_log_of(case)
-    _run_facts(case, log, facts)
+    facts = observer.facts | met(_run_facts(case, log)) | met(_trace_facts(trace))
     if case.with_topics:
-        _topic_facts(case, log, trace, facts)
-    _trace_facts(case, trace, facts)
-    _graph_facts(application, facts)
-    _entity_facts(case, trace, observer, facts)
+        facts |= met(_topic_facts(case, log)) | met(_sent_facts(case, trace))
+    for table in (*_graph_facts(application), *_window_facts(application)):
+        facts |= met(table)
+    facts |= met(_entity_facts(case, trace, observer))
     specs = step_specs(case, application)
     steps: dict[str | None, StepSpec] = {
         node.name: specs[index]
@@ -65,176 +63,161 @@ def facts_of(
         if index in specs and isinstance(node, Step)
     }
     for letter in trace.dead_letters:
-        _letter_facts(case, letter, steps, facts)
-        if len(letter.lineage) > 1:
-            facts.add(Fact.SEVERAL_MESSAGES)
+        timestamped = Fact.RECORD_TIME in facts
+        facts |= met(_letter_facts(case, letter, _step(case, letter, steps), timestamped))
+        if letter.reason in _LETTERS:
+            facts.add(_LETTERS[letter.reason])
     return frozenset(facts)
 
 
-def _run_facts(case: ConformanceCase, log: Sequence[Record], facts: set[Fact]) -> None:
+def _run_facts(case: ConformanceCase, log: Sequence[Record]) -> FactTable:
     frames = [record for record in log if isinstance(record, Frame)]
-    if len(frames) > 1:
-        facts.add(Fact.SEVERAL_MESSAGES)
-    if case.batches is not None and case.batches[0] < len(log):
-        facts.add(Fact.SEVERAL_BATCHES)
-    if not all(frame.payload for frame in frames):
-        facts.add(Fact.EMPTY_FRAME)
-    if case.codec:
-        facts.add(Fact.CODEC)
-    if case.form == "pipelines":
-        facts.add(Fact.PIPELINES)
     ends = [record for record in log if isinstance(record, End)]
-    if any(isinstance(record, Value) for record in log):
-        facts.add(Fact.GENERATED)
-    if any(isinstance(record, Tick) for record in log):
-        facts.add(Fact.TICKED)
-    if any(one.at > other.at for one, other in pairwise(log)):
-        facts.add(Fact.CLOCK_BACK)
-    if ends:
-        facts.add(Fact.SOURCE_ENDED)
-    if any(end.error_type and not end.ends_run for end in ends):
-        facts.add(Fact.GENERATOR_FAILED)
+    kinds = set(map(type, log))
+    return {
+        Fact.SEVERAL_MESSAGES: len(frames) > 1,
+        Fact.SEVERAL_BATCHES: case.batches is not None and case.batches[0] < len(log),
+        Fact.EMPTY_FRAME: not all(frame.payload for frame in frames),
+        Fact.CODEC: case.codec,
+        Fact.PIPELINES: case.form == "pipelines",
+        Fact.GENERATED: Value in kinds,
+        Fact.TICKED: Tick in kinds,
+        Fact.CLOCK_BACK: any(one.at > other.at for one, other in pairwise(log)),
+        Fact.SOURCE_ENDED: End in kinds,
+        Fact.GENERATOR_FAILED: any(end.error_type and not end.ends_run for end in ends),
+    }
 
 
-def _topic_facts(
-    case: ConformanceCase, log: Sequence[Record], trace: Trace, facts: set[Fact]
-) -> None:
-    """Note what was read from Kafka and sent to it."""
+def _topic_facts(case: ConformanceCase, log: Sequence[Record]) -> FactTable:
+    """What was read from Kafka."""
     read = [record.record for record in log if isinstance(record, Consumed)]
-    if read:
-        facts.add(Fact.CONSUMED)
-    if read and any(isinstance(record, Unused) for record in log):
-        facts.add(Fact.HOLE)
-    if any(record.value is None for record in read):
-        facts.add(Fact.TOMBSTONE)
-    if read and any(DECODERS.has(one.decoder, Trait.OF_TOPIC) for one in case.sources):
-        facts.add(Fact.RECORD_DECODED)
     assigned = Counter([record.source for record in log if isinstance(record, Assigned)])
-    if any(number > 1 for number in assigned.values()):
-        facts.add(Fact.PARTITION_ADDED)
-    if any(isinstance(record, End) and record.partition is not None for record in log):
-        facts.add(Fact.PARTITION_ENDED)
-    several = {sink.topic > 1 for sink in case.sinks if sink.topic}
-    for outputs in trace.outputs.values():
-        sent = [output for output in outputs if isinstance(output, Produced)]
-        if sent:
-            facts.add(Fact.SENT)
-        if len(sent) > len({output.partition for output in sent}):
-            facts.add(Fact.SENT_IN_ORDER)
-        if several == {True}:
-            keyed = {output.key is not None for output in sent}
-            facts |= {Fact.SENT_BY_KEY if one else Fact.SENT_WITHOUT_KEY for one in keyed}
+    of_records = any(DECODERS.has(one.decoder, Trait.OF_TOPIC) for one in case.sources)
+    return {
+        Fact.CONSUMED: read,
+        Fact.HOLE: read and any(isinstance(record, Unused) for record in log),
+        Fact.TOMBSTONE: any(record.value is None for record in read),
+        Fact.RECORD_DECODED: read and of_records,
+        Fact.PARTITION_ADDED: any(number > 1 for number in assigned.values()),
+        Fact.PARTITION_ENDED: any(
+            isinstance(record, End) and record.partition is not None for record in log
+        ),
+    }
 
 
-def _trace_facts(case: ConformanceCase, trace: Trace, facts: set[Fact]) -> None:
-    if trace.ended is not None:
-        facts.add(_ENDS[trace.ended.kind])
-    if trace.entities:
-        facts.add(Fact.ENTITIES)
-    if any(entity.number for entity in trace.entities):
-        facts.add(Fact.OTHER_PARTITION)
+def _sent_facts(case: ConformanceCase, trace: Trace) -> FactTable:
+    """What was sent to Kafka."""
+    several = {sink.topic > 1 for sink in case.sinks if sink.topic} == {True}
+    sent = [
+        [output for output in outputs if isinstance(output, Produced)]
+        for outputs in trace.outputs.values()
+    ]
+    keyed = {output.key is not None for outputs in sent for output in outputs}
+    return {
+        Fact.SENT: any(sent),
+        Fact.SENT_IN_ORDER: any(
+            len(outputs) > len({output.partition for output in outputs}) for outputs in sent
+        ),
+        Fact.SENT_BY_KEY: several and True in keyed,
+        Fact.SENT_WITHOUT_KEY: several and False in keyed,
+    }
+
+
+def _trace_facts(trace: Trace) -> FactTable:
     written = [output for outputs in trace.outputs.values() for output in outputs]
-    if any(isinstance(output, bytes) and not output.isascii() for output in written):
-        facts.add(Fact.OUTPUT_BEYOND_ASCII)
-    if any(trace.outputs.values()):
-        facts.add(Fact.OUTPUT)
-    if any(len(outputs) > 1 for outputs in trace.outputs.values()):
-        facts.add(Fact.OUTPUTS)
-    if trace.windows:
-        facts.add(Fact.WINDOWS_OPEN)
-    for _, what in trace.late:
-        facts.add(Fact.LATE_DROPPED if what == "dropped" else Fact.LATE_PARTLY)
+    late = {what for _, what in trace.late}
+    return {
+        Fact.EXITED: trace.ended is not None and trace.ended.kind == "exit",
+        Fact.STOPPED: trace.ended is not None and trace.ended.kind == "on-error",
+        Fact.ENTITIES: trace.entities,
+        Fact.OTHER_PARTITION: any(entity.number for entity in trace.entities),
+        Fact.OUTPUT_BEYOND_ASCII: any(
+            isinstance(output, bytes) and not output.isascii() for output in written
+        ),
+        Fact.OUTPUT: written,
+        Fact.OUTPUTS: any(len(outputs) > 1 for outputs in trace.outputs.values()),
+        Fact.WINDOWS_OPEN: trace.windows,
+        Fact.LATE_DROPPED: "dropped" in late,
+        Fact.LATE_PARTLY: "partly" in late,
+    }
 
 
-def _graph_facts(application: Application, facts: set[Fact]) -> None:
-    sources = [set(ways) for ways in application.ways]
-    windowed = set(application.window_steps)
+def _graph_facts(application: Application) -> Iterator[FactTable]:
+    ways = application.ways
     for index, node in enumerate(application.nodes):
-        if len(application.consumers[index]) > 1:
-            facts.add(Fact.BRANCHED)
-        ends = not application.consumers[index] and not isinstance(node, Sink)
-        if ends:
-            facts.add(Fact.DONE)
-        if not isinstance(node, Step):
-            continue
-        if isinstance(node.operation, Branch):
-            facts.add(Fact.BRANCHED)
-        if isinstance(node.operation, Merge):
-            facts.add(Fact.MERGED)
-            if sources[node.inputs[0]] & sources[node.inputs[1]]:
-                facts.add(Fact.MERGED_WITH_ITSELF)
-        if isinstance(node.operation, Collect):
-            facts.add(Fact.COLLECTED)
-        if index in windowed:
-            for name in sources[index]:
-                config = application.sources[name].config
-                if config.idle_after is not None and config.event_time is not None:
-                    facts.add(Fact.IDLE)
-                if config.event_time is None:
-                    facts.add(Fact.ARRIVAL_TIME)
-                elif isinstance(config, KafkaSourceConfig):
-                    facts.add(Fact.PARTITIONS_READ)
-            if len(sources[index]) > 1:
-                facts.add(Fact.SEVERAL_WAYS)
-            if _nodes_before(application, index) & windowed:
-                facts.add(Fact.CHAINED)
-            if any(application.ways[index].values()):
-                facts.add(Fact.DELAYED_WAY)
+        consumers = application.consumers[index]
+        operation = node.operation if isinstance(node, Step) else None
+        sides = node.inputs if isinstance(node, Step) and isinstance(operation, Merge) else ()
+        yield {
+            Fact.BRANCHED: len(consumers) > 1 or isinstance(operation, Branch),
+            Fact.DONE: not consumers and not isinstance(node, Sink),
+            Fact.COLLECTED: isinstance(operation, Collect),
+            Fact.MERGED: sides,
+            Fact.MERGED_WITH_ITSELF: sides and ways[sides[0]].keys() & ways[sides[1]].keys(),
+        }
 
 
-def _entity_facts(
-    case: ConformanceCase, trace: Trace, observer: Observer, facts: set[Fact]
-) -> None:
-    """Note which messages met which entity."""
+def _window_facts(application: Application) -> Iterator[FactTable]:
+    windowed = set(application.window_steps)
+    for index in windowed:
+        ways = application.ways[index]
+        configs = [application.sources[name].config for name in ways]
+        timed = [config for config in configs if config.event_time is not None]
+        yield {
+            Fact.IDLE: any(config.idle_after is not None for config in timed),
+            Fact.ARRIVAL_TIME: len(timed) < len(configs),
+            Fact.PARTITIONS_READ: any(isinstance(config, KafkaSourceConfig) for config in timed),
+            Fact.SEVERAL_WAYS: len(ways) > 1,
+            Fact.CHAINED: _nodes_before(application, index) & windowed,
+            Fact.DELAYED_WAY: any(ways.values()),
+        }
+
+
+def _entity_facts(case: ConformanceCase, trace: Trace, observer: Observer) -> FactTable:
+    """Which messages met which entity."""
     again = [place for (place, _), frames in observer.met.items() if len(frames) > 1]
-    if again:
-        facts.add(Fact.MET_AGAIN)
-    if any(case.partitions[place].shape == "single" for place in again):
-        facts.add(Fact.SINGLE_MET_AGAIN)
-    if any(len(pipelines) > 1 for pipelines in observer.visitors.values()):
-        facts.add(Fact.PARTITION_SHARED)
-    if observer.visitors and len({step.partition for step in case.stateful()}) > 1:
-        facts.add(Fact.SEVERAL_STATE_PARTITIONS)
-    if any(len(keys) > 1 for place, keys in observer.keys.items() if place >= 0):
-        facts.add(Fact.SEVERAL_KEYS)
-    for keys in observer.keys.values():
-        if len({_appearance(key) for key in keys.values()}) < len(keys):
-            facts.add(Fact.KEYS_ALIKE)
     left = Counter([entity.partition for entity in trace.entities])
-    for name, partition in zip(PARTITIONS, case.partitions, strict=False):
-        if partition.expire_after is not None and observer.built[name] > left[name]:
-            facts.add(Fact.EXPIRED)
+    return {
+        Fact.MET_AGAIN: again,
+        Fact.SINGLE_MET_AGAIN: any(case.partitions[place].shape == "single" for place in again),
+        Fact.PARTITION_SHARED: any(len(pipelines) > 1 for pipelines in observer.visitors.values()),
+        Fact.SEVERAL_STATE_PARTITIONS: (
+            observer.visitors and len({step.partition for step in case.stateful()}) > 1
+        ),
+        Fact.SEVERAL_KEYS: any(
+            len(keys) > 1 for place, keys in observer.keys.items() if place >= 0
+        ),
+        Fact.KEYS_ALIKE: any(
+            len(set(map(_appearance, keys.values()))) < len(keys) for keys in observer.keys.values()
+        ),
+        Fact.EXPIRED: any(
+            partition.expire_after is not None and observer.built[name] > left[name]
+            for name, partition in zip(PARTITIONS, case.partitions, strict=False)
+        ),
+    }
 
 
 def _letter_facts(
-    case: ConformanceCase,
-    letter: DeadLetter,
-    steps: Mapping[str | None, StepSpec],
-    facts: set[Fact],
-) -> None:
-    facts.add(Fact.LETTER)
-    if letter.reason is Reason.ENCODE and case.with_topics:
-        facts.add(Fact.SEND_LETTER)
-    if letter.reason is Reason.BAD_TIME and Fact.RECORD_TIME in facts:
-        facts.add(Fact.RECORD_WITHOUT_TIME)
-    if letter.reason in _LETTERS:
-        facts.add(_LETTERS[letter.reason])
-    if letter.reason is Reason.RAISED and letter.error_type not in _USUAL_ERRORS:
-        facts.add(Fact.UNUSUAL_ERROR)
-    step = _step(case, letter, steps)
-    with_state = step is not None and step.operator in STATEFUL
-    if letter.reason is Reason.BAD_RESULT and not with_state:
-        facts.add(Fact.BAD_ITEMS)
-    if letter.reason is Reason.BAD_KEY:
-        u64 = with_state and case.partitions[step.partition].shape == "u64"  # type: ignore[union-attr]
-        facts.add(Fact.BAD_U64_KEY if u64 else Fact.BAD_KEY)
-        if case.form == "pipelines":
-            facts.add(Fact.KEY_EXTRACTOR_LETTER)
-    if letter.reason is Reason.RAISED and step is not None and step.operator in STEPS:
-        if STEPS.has(step.operator, Trait.RAISES_LATE):
-            facts.add(Fact.STATE_ALTERED_THEN_RAISED)
-        if STEPS.has(step.operator, Trait.RAISES_CONSUMED):
-            facts.add(Fact.MULTI_RAISES_CONSUMED)
+    case: ConformanceCase, letter: DeadLetter, step: StepSpec | None, timestamped: bool
+) -> FactTable:
+    reason, operator = letter.reason, step.operator if step is not None else ""
+    state = case.partitions[step.partition] if step is not None and operator in STATEFUL else None
+    u64 = state is not None and state.shape == "u64"
+    raised, bad_key = reason is Reason.RAISED, reason is Reason.BAD_KEY
+    traits = STEPS.traits.get(operator, ()) if raised else ()
+    return {
+        Fact.LETTER: True,
+        Fact.SEVERAL_MESSAGES: len(letter.lineage) > 1,
+        Fact.SEND_LETTER: reason is Reason.ENCODE and case.with_topics,
+        Fact.RECORD_WITHOUT_TIME: reason is Reason.BAD_TIME and timestamped,
+        Fact.UNUSUAL_ERROR: raised and letter.error_type not in _USUAL_ERRORS,
+        Fact.BAD_ITEMS: reason is Reason.BAD_RESULT and state is None,
+        Fact.BAD_KEY: bad_key and not u64,
+        Fact.BAD_U64_KEY: bad_key and u64,
+        Fact.KEY_EXTRACTOR_LETTER: bad_key and case.form == "pipelines",
+        Fact.STATE_ALTERED_THEN_RAISED: Trait.RAISES_LATE in traits,
+        Fact.MULTI_RAISES_CONSUMED: Trait.RAISES_CONSUMED in traits,
+    }
 
 
 def _step(

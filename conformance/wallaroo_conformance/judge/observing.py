@@ -7,6 +7,7 @@ The calls tell which preconditions of rules a case really meets: that a computat
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -22,7 +23,6 @@ from wallaroo_conformance.cases.operators import (
     ENCODERS,
     EVENT_TIMES,
     GRAPH,
-    KEYS,
     MULTI_COMPUTATIONS,
     ROUTES,
     STATE_MULTI_COMPUTATIONS,
@@ -41,7 +41,16 @@ Sort: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
 """`empty` and `items` for lists and tuples; `falsy` for other values that are false, or cannot be
 tested for truth."""
 
+_FALSE = ("falsy", "empty")
 _TODAY = 1 << 53  # from here on, floats leave out numbers
+
+FactTable: TypeAlias = Mapping[Fact, object]
+"""Facts, and what is true if they are met."""
+
+
+def met(table: FactTable) -> set[Fact]:
+    """Return the facts of a table that are met."""
+    return {fact for fact, is_met in table.items() if is_met}
 
 
 class Observer:
@@ -81,239 +90,183 @@ class Observer:
             try:
                 result = call(*arguments)
             except BaseException:
-                note(self, site, arguments, RAISED)
+                self.facts |= met(note(self, site, arguments, RAISED))
                 raise
-            note(self, site, arguments, result)
+            self.facts |= met(note(self, site, arguments, result))
             return result
 
         return observed
 
-    def _decode(self, _site: CallSite, _arguments: Any, result: Any) -> None:
+    def _decode(self, _site: CallSite, _arguments: Any, result: Any) -> FactTable:
         self._frame += 1
         self._visits.clear()
         self._fired = False
         sort = _content(result).sort
-        if sort == "none":
-            self.facts.add(Fact.DECODER_FILTERS)
-        elif sort != "raised":
-            self.facts.add(Fact.DECODED)
-        if sort in ("falsy", "empty"):
-            self.facts.add(Fact.DECODER_GIVES_FALSY)
+        return {
+            Fact.DECODER_FILTERS: sort == "none",
+            Fact.DECODED: sort not in ("none", "raised"),
+            Fact.DECODER_GIVES_FALSY: sort in _FALSE,
+        }
 
-    def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> None:
-        if result is not RAISED:
-            self.facts.add(Fact.EVENT_TIME)
-        name = site.component.component.__name__
-        if EVENT_TIMES.has(name, Trait.OF_TOPIC):
-            self.facts.add(Fact.RECORD_TIME)
-        if EVENT_TIMES.has(name, Trait.ALTERS_MESSAGE):
-            self.facts.add(Fact.EVENT_TIME_ALTERS)
-        if isinstance(result, datetime):
-            self.facts.add(Fact.EVENT_MOMENT)
+    def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
+        traits = EVENT_TIMES.traits[site.component.component.__name__]
+        return {
+            Fact.EVENT_TIME: result is not RAISED,
+            Fact.RECORD_TIME: Trait.OF_TOPIC in traits,
+            Fact.EVENT_TIME_ALTERS: Trait.ALTERS_MESSAGE in traits,
+            Fact.EVENT_MOMENT: isinstance(result, datetime),
+        }
 
-    def _compute(self, site: CallSite, _arguments: Any, result: Any) -> None:
-        spec, operation = self._spec(site), self._operation(site)
-        name, facts = spec.operator, self.facts
-        content = _content(result)
+    def _compute(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
+        spec, operation, content = self._spec(site), self._operation(site), _content(result)
         if isinstance(operation, Stateful):
-            self._meet_state(site, spec, operation, result)
-            if not operation.computation.pair:
-                facts.add(Fact.OWN_STATE)
-            elif result is not RAISED:
-                self._pair(name, content)
-            return
-        if spec.parallel:
-            facts.add(Fact.PARALLEL)
-        if name in MULTI_COMPUTATIONS:
-            self._items(name, content)
-            return
-        facts.add(Fact.COMPUTED)
-        if content.changed is not None:
-            return  # a pair is an ordinary message here
-        if content.sort == "none":
-            facts.add(Fact.COMPUTATION_FILTERS)
-        elif content.sort in ("falsy", "empty"):
-            facts.add(Fact.COMPUTATION_GIVES_FALSY)
+            table = self._meet_state(site, spec, operation, result)
+            pair = operation.computation.pair and result is not RAISED
+            return {**table, **(_pair(spec.operator, content) if pair else {})}
+        multi = spec.operator in MULTI_COMPUTATIONS
+        single = not multi and content.changed is None  # a pair is an ordinary message here
+        return {
+            Fact.PARALLEL: spec.parallel,
+            Fact.COMPUTED: not multi,
+            Fact.COMPUTATION_FILTERS: single and content.sort == "none",
+            Fact.COMPUTATION_GIVES_FALSY: single and content.sort in _FALSE,
+            **(_items(spec.operator, content) if multi else {}),
+        }
 
-    def _meet_state(self, site: CallSite, spec: StepSpec, operation: Stateful, result: Any) -> None:
-        if self._case.partitions[spec.partition].expire_after is not None:
-            self.facts.add(Fact.EXPIRING)
-        if self._case.form == "pipelines" and self._shared[spec.partition] > 1:
-            self.facts.add(Fact.STATE_NAMED)
+    def _meet_state(
+        self, site: CallSite, spec: StepSpec, operation: Stateful, result: Any
+    ) -> FactTable:
+        one_key = operation.route is None and not operation.keyed
+        of_pipelines = self._case.form == "pipelines"
         self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
-        if operation.route is None and not operation.keyed:
-            self.facts.add(Fact.ONE_KEY)
-            if result is not RAISED:
-                self._visit((spec.partition, b""), site)
+        visit = one_key and result is not RAISED
+        return {
+            Fact.EXPIRING: self._case.partitions[spec.partition].expire_after is not None,
+            Fact.STATE_NAMED: of_pipelines and self._shared[spec.partition] > 1,
+            Fact.OWN_STATE: not operation.computation.pair,
+            Fact.ONE_KEY: one_key,
+            **(self._visit((spec.partition, b""), site) if visit else {}),
+        }
 
-    def _pair(self, name: str, content: _Content) -> None:
-        """Note an output and the flag that says whether the state has changed."""
-        facts = self.facts
-        if content.changed is None:
-            facts.add(Fact.BAD_PAIR)
-            return
-        if content.changed:
-            facts.add(Fact.STATE_CHANGED)
-        elif STEPS.has(name, Trait.ALTERS_SILENTLY):
-            facts.add(Fact.STATE_ALTERED_SILENTLY)
-        if STEPS.has(name, Trait.ALIASES):
-            facts.add(Fact.STATE_SHARES)
-        if content.sort == "none":
-            facts.add(Fact.STATE_COMPUTATION_GIVES_NONE)
-        if name in STATE_MULTI_COMPUTATIONS:
-            self._items(name, content)
-        elif content.sort in ("falsy", "empty"):
-            facts.add(Fact.STATE_COMPUTATION_GIVES_FALSY)
-
-    def _items(self, name: str, content: _Content) -> None:
-        """Note what is in the result of a multi computation, with state or without."""
-        facts = self.facts
-        if content.sort in ("none", "empty"):
-            facts.add(Fact.MULTI_GIVES_NONE)
-        elif content.sort != "raised":
-            facts.add(Fact.MULTI)
-        if content.gaps:
-            facts.add(Fact.MULTI_LEAVES_GAPS)
-        if content.sort in ("value", "falsy") and STEPS.has(name, Trait.WRONG_ITEMS):
-            facts.add(Fact.BAD_ITEMS)
-
-    def _build(self, site: CallSite, _arguments: Any, result: Any) -> None:
+    def _build(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
         name = str(site.place)
         self.built[name] += 1
-        self.facts.add(Fact.BUILDER_RAISES if result is RAISED else Fact.ENTITY_BUILT)
-        builder = self._case.partitions[PARTITIONS.index(name)].builder
-        if BUILDERS.has(builder, Trait.REMEMBERS):
-            self.facts.add(Fact.BUILDER_SHARES)
-        if BUILDERS.has(builder, Trait.FALSY_STATE):
-            self.facts.add(Fact.FALSY_STATE)
+        traits = BUILDERS.traits[self._case.partitions[PARTITIONS.index(name)].builder]
+        return {
+            Fact.BUILDER_RAISES: result is RAISED,
+            Fact.ENTITY_BUILT: result is not RAISED,
+            Fact.BUILDER_SHARES: Trait.REMEMBERS in traits,
+            Fact.FALSY_STATE: Trait.FALSY_STATE in traits,
+        }
 
-    def _partition(self, site: CallSite, arguments: Any, result: Any) -> None:
-        spec, operation = self._spec(site), self._operation(site)
-        if isinstance(operation, KeyBy):
-            self.facts.add(Fact.KEY_EXTRACTOR_LETTER if result is RAISED else Fact.KEY_STAYED)
-            if KEYS.has(spec.operator, Trait.ALTERS_MESSAGE):
-                self.facts.add(Fact.KEY_FUNCTION_ALTERS)
-        else:
-            assert spec.route is not None
-            if result is RAISED:
-                self.facts.add(Fact.ROUTE_RAISED)
-            if ROUTES.has(spec.route, Trait.ALTERS_MESSAGE) and _is_mutable(arguments[0]):
-                self.facts.add(Fact.KEY_FUNCTION_ALTERS)
-        if isinstance(operation, Stateful):
+    def _partition(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
+        spec, operation, raised = self._spec(site), self._operation(site), result is RAISED
+        extracts = isinstance(operation, KeyBy)
+        function = spec.operator if extracts else str(spec.route)
+        alters = ROUTES.has(function, Trait.ALTERS_MESSAGE)
+        table: dict[Fact, object] = {
+            Fact.KEY_EXTRACTOR_LETTER: extracts and raised,
+            Fact.KEY_STAYED: extracts and not raised,
+            Fact.ROUTE_RAISED: not extracts and raised,
+            Fact.KEY_FUNCTION_ALTERS: alters and (extracts or _is_mutable(arguments[0])),
+        }
+        stateful = isinstance(operation, Stateful)
+        if stateful:
             self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
-        if result is RAISED:
-            return
+        if raised:
+            return table
         try:
             encoded = encode_key(result)
         except BadKeyError:
-            return
-        self.facts.add(Fact.KEY_FOUND)
-        place = spec.partition if isinstance(operation, Stateful) else -1
-        self.keys.setdefault(place, {})[encoded] = result
-        if isinstance(operation, Stateful):
-            self._find(site, spec, encoded, result)
+            return table
+        self.keys.setdefault(spec.partition if stateful else -1, {})[encoded] = result
+        partition = self._case.partitions[spec.partition] if stateful else None
+        if partition is not None:
+            table |= self._visit((spec.partition, encoded), site)
+            table[Fact.U64_KEY] = partition.shape == "u64" and is_u64(result)
+            table[Fact.LISTED_KEY] = partition.keys is not None
+        return {**table, Fact.KEY_FOUND: True}
 
-    def _find(self, site: CallSite, spec: StepSpec, encoded: bytes, key: Any) -> None:
-        """Note the key that a partition function has found for a state partition."""
-        partition = self._case.partitions[spec.partition]
-        self._visit((spec.partition, encoded), site)
-        if partition.shape == "u64" and is_u64(key):
-            self.facts.add(Fact.U64_KEY)
-        if partition.keys is not None:
-            self.facts.add(Fact.LISTED_KEY)
-
-    def _visit(self, entity: Entity, site: CallSite) -> None:
-        """Note which frame met an entity, and whether its items meet it at several steps."""
+    def _visit(self, entity: Entity, site: CallSite) -> FactTable:
+        """Note which frame met an entity; return whether its items meet it at several steps."""
         self.met.setdefault(entity, []).append(self._frame)
         steps = self._visits.setdefault(entity, Counter())
         steps[self._index(site)] += 1
-        if len(steps) > 1 and steps.total() > 2:
-            self.facts.add(Fact.SEVERAL_ITEMS_MEET_AGAIN)
+        return {Fact.SEVERAL_ITEMS_MEET_AGAIN: len(steps) > 1 and steps.total() > 2}
 
-    def _encode(self, site: CallSite, arguments: Any, result: Any) -> None:
+    def _encode(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
         assert isinstance(site.user, Sink)
-        sort = _content(result).sort
-        if sort == "none":
-            self.facts.add(Fact.ENCODER_FILTERS)
-        elif sort == "falsy":
-            self.facts.add(Fact.ENCODER_GIVES_FALSY)
-        if self._case.form == "pipelines":
-            return  # its encoder is a plain one
-        encoder = self._case.encoders(site.user.pipeline)[site.user.index]
-        if len(self._case.encoders(site.user.pipeline)) > 1:
-            self.facts.add(Fact.SEVERAL_SINKS)
-            if ENCODERS.has(encoder, Trait.ALTERS_MESSAGE) and _is_mutable(arguments[0]):
-                self.facts.add(Fact.ENCODER_ALTERS_SHARED)
+        sort, encoders = _content(result).sort, [""]
+        if self._case.form == "builder":  # in the other form its encoder is a plain one
+            encoders = self._case.encoders(site.user.pipeline)
+        encoder, several = encoders[site.user.index % len(encoders)], len(encoders) > 1
+        alters = several and ENCODERS.has(encoder, Trait.ALTERS_MESSAGE)
+        return {
+            Fact.ENCODER_FILTERS: sort == "none",
+            Fact.ENCODER_GIVES_FALSY: sort == "falsy",
+            Fact.SEVERAL_SINKS: several,
+            Fact.ENCODER_ALTERS_SHARED: alters and _is_mutable(arguments[0]),
+        }
 
-    def _update(self, site: CallSite, arguments: Any, result: Any) -> None:
-        facts, operation = self.facts, self._operation(site)
+    def _update(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
+        operation = self._operation(site)
         assert isinstance(operation, Windowed)
         windows = operation.windows
+        late = getattr(windows, "late", None)
         self._fired = False
-        facts.add(Fact.WINDOWED)
-        if result is RAISED:
-            facts.add(Fact.UPDATE_RAISED)
-        elif result is not None and not result:
-            facts.add(Fact.AGGREGATION_FALSY)
-        if not operation.keyed and operation.route is None:
-            facts.add(Fact.ONE_KEY)
-        if getattr(windows, "late", None) is LateDataPolicy.PLACE_IN_OLDEST_WINDOW:
-            facts.add(Fact.LATE_PLACED)
-        if getattr(windows, "delay", 0):
-            facts.add(Fact.DELAYED)
-        if isinstance(windows, CountWindows):
-            facts.add(Fact.COUNTING)
+        return {
+            Fact.WINDOWED: True,
+            Fact.UPDATE_RAISED: result is RAISED,
+            Fact.AGGREGATION_FALSY: result is not None and not result,
+            Fact.ONE_KEY: not operation.keyed and operation.route is None,
+            Fact.LATE_PLACED: late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW,
+            Fact.DELAYED: getattr(windows, "delay", 0),
+            Fact.COUNTING: isinstance(windows, CountWindows),
+        }
 
-    def _initial(self, site: CallSite, _arguments: Any, _result: Any) -> None:
-        if AGGREGATIONS.has(self._spec(site).operator, Trait.REMEMBERS):
-            index = self._index(site)
-            if index in self._begun:
-                self.facts.add(Fact.ACCUMULATOR_SHARED)
-            self._begun.add(index)
+    def _initial(self, site: CallSite, _arguments: Any, _result: Any) -> FactTable:
+        remembers = AGGREGATIONS.has(self._spec(site).operator, Trait.REMEMBERS)
+        again = self._index(site) in self._begun
+        self._begun.add(self._index(site))
+        return {Fact.ACCUMULATOR_SHARED: remembers and again}
 
-    def _combine(self, site: CallSite, _arguments: Any, result: Any) -> None:
+    def _combine(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
         operation = self._operation(site)
         assert isinstance(operation, Windowed)
         session = isinstance(operation.windows, SessionWindows)
-        self.facts.add(Fact.SESSIONS_COMBINED if session else Fact.PANES_COMBINED)
-        if result is RAISED:
-            self.facts.add(Fact.COMBINE_RAISED)
-        elif result is not None and not result:
-            self.facts.add(Fact.AGGREGATION_FALSY)
+        return {
+            Fact.SESSIONS_COMBINED: session,
+            Fact.PANES_COMBINED: not session,
+            Fact.COMBINE_RAISED: result is RAISED,
+            Fact.AGGREGATION_FALSY: result is not None and not result,
+        }
 
-    def _output(self, site: CallSite, arguments: Any, result: Any) -> None:
-        facts, operation = self.facts, self._operation(site)
+    def _output(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
+        operation = self._operation(site)
         assert isinstance(operation, Windowed)
         windows = operation.windows
-        facts.add(Fact.FIRED)
-        if self._fired:
-            facts.add(Fact.DUE_TOGETHER)
-        self._fired = True
-        if result is None:
-            facts.add(Fact.WINDOW_GIVES_NONE)
-        elif result is RAISED:
-            facts.add(Fact.OUTPUT_RAISED)
-        elif not result:
-            facts.add(Fact.AGGREGATION_FALSY)
+        ranges, counts = isinstance(windows, RangeWindows), isinstance(windows, CountWindows)
+        sliding = isinstance(windows, RangeWindows) and windows.slide != windows.range
+        alters = AGGREGATIONS.has(self._spec(site).operator, Trait.ALTERS_PANES)
         bounds = arguments[2] if len(arguments) > 2 else None
-        if getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE and (
-            bounds is None or bounds.end == bounds.start + 1
-        ):
-            facts.add(Fact.LATE_FIRED)
-        if isinstance(windows, RangeWindows):
-            facts.add(Fact.FIRED_RANGE)
-            if bounds is not None and bounds.start >= _TODAY:
-                facts.add(Fact.LARGE_TIMES_FIRED)
-            if windows.slide != windows.range:
-                facts.add(Fact.FIRED_SLIDING)
-                if AGGREGATIONS.has(self._spec(site).operator, Trait.ALTERS_PANES):
-                    facts.add(Fact.ACCUMULATOR_SHARED)
-        elif isinstance(windows, SessionWindows):
-            facts.add(Fact.FIRED_SESSION)
-        elif isinstance(windows, CountWindows):
-            facts.add(Fact.FIRED_COUNT)
-            if windows.timeout is not None:
-                facts.add(Fact.FIRED_BY_TIMEOUT)
+        of_one = bounds is None or bounds.end == bounds.start + 1
+        fired, self._fired = self._fired, True
+        per_message = getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE
+        return {
+            Fact.FIRED: True,
+            Fact.DUE_TOGETHER: fired,
+            Fact.WINDOW_GIVES_NONE: result is None,
+            Fact.OUTPUT_RAISED: result is RAISED,
+            Fact.AGGREGATION_FALSY: result is not None and not result,
+            Fact.LATE_FIRED: per_message and of_one,
+            Fact.FIRED_RANGE: ranges,
+            Fact.LARGE_TIMES_FIRED: ranges and bounds is not None and bounds.start >= _TODAY,
+            Fact.FIRED_SLIDING: sliding,
+            Fact.ACCUMULATOR_SHARED: sliding and alters,
+            Fact.FIRED_SESSION: isinstance(windows, SessionWindows),
+            Fact.FIRED_COUNT: counts,
+            Fact.FIRED_BY_TIMEOUT: counts and windows.timeout is not None,
+        }
 
     def _index(self, site: CallSite) -> int:
         assert isinstance(site.place, int)  # of a node
@@ -343,7 +296,7 @@ _NOTED = {
     "combine": Observer._combine,
     "output": Observer._output,
 }
-"""What is noted of the calls of each method of user code."""
+"""What the calls of each method of user code show."""
 
 
 def step_specs(case: ConformanceCase, application: Application) -> dict[int, StepSpec]:
@@ -358,6 +311,33 @@ def step_specs(case: ConformanceCase, application: Application) -> dict[int, Ste
     else:
         steps = [step for step in case.steps if step.operator not in GRAPH]
     return dict(zip(nodes, steps, strict=True))
+
+
+def _pair(name: str, content: _Content) -> FactTable:
+    """Return what an output shows, and the flag that says whether the state has changed."""
+    good, traits = content.changed is not None, STEPS.traits[name]
+    multi = name in STATE_MULTI_COMPUTATIONS
+    return {
+        Fact.BAD_PAIR: not good,
+        Fact.STATE_CHANGED: content.changed,
+        Fact.STATE_ALTERED_SILENTLY: content.changed is False and Trait.ALTERS_SILENTLY in traits,
+        Fact.STATE_SHARES: good and Trait.ALIASES in traits,
+        Fact.STATE_COMPUTATION_GIVES_NONE: good and content.sort == "none",
+        Fact.STATE_COMPUTATION_GIVES_FALSY: good and not multi and content.sort in _FALSE,
+        **(_items(name, content) if good and multi else {}),
+    }
+
+
+def _items(name: str, content: _Content) -> FactTable:
+    """Return what is in the result of a multi computation, with state or without."""
+    nothing = content.sort in ("none", "empty")
+    wrong = content.sort in ("value", "falsy")
+    return {
+        Fact.MULTI_GIVES_NONE: nothing,
+        Fact.MULTI: not nothing and content.sort != "raised",
+        Fact.MULTI_LEAVES_GAPS: content.gaps,
+        Fact.BAD_ITEMS: wrong and STEPS.has(name, Trait.WRONG_ITEMS),
+    }
 
 
 class _Content(NamedTuple):
