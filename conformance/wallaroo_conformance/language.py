@@ -7,9 +7,8 @@ contain; and a few applications that must be built.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 import wallaroo
 from wallaroo.components import OwnState
@@ -21,8 +20,8 @@ from wallaroo_conformance.cases.operators.encoding import line
 from wallaroo_conformance.cases.operators.routing import by_text
 from wallaroo_conformance.cases.operators.states import Notebook, Stocked
 from wallaroo_conformance.cases.operators.triples import ByLetter, Remember, Same
-from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+from wallaroo_conformance.judge.law import Law, LawResult, Status
+from wallaroo_conformance.judge.results import Failure, fits
 
 _REFUSED = Law(
     "build-1",
@@ -46,33 +45,6 @@ _CLIENT = Law("kafka-17", "refused", "options of the client that break a rule ar
 
 LANGUAGE_LAWS = (_REFUSED, _LISTED, _AGREEING, _BUILT, _NAMED, _SIDES, _FORMS, _WINDOWS, _CLIENT)
 """The laws of the language, which do not depend on an engine."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A mistake, and the words its error must contain.
-
-    Args:
-        name: the mistake.
-        build: makes it.
-        words: application, pipeline, step, and what to write instead, with blanks between them.
-    """
-
-    name: str
-    build: Callable[[], Any]
-    words: str
-
-    def problem(self) -> str | None:
-        """Return what is wrong with how the mistake is refused, or `None`."""
-        try:
-            self.build()
-        except WallarooParameterError as error:
-            missing = [word for word in self.words.split() if word not in str(error)]
-            return f"{self.name}: the error does not say {missing}: {error}" if missing else None
-        except Exception as error:  # noqa: BLE001 - anything else is not what was promised
-            kind = type(error).__name__
-            return f"{self.name}: {kind} instead of WallarooParameterError: {error}"
-        return f"{self.name}: it is not refused"
 
 
 Builder = wallaroo.ApplicationBuilder
@@ -114,31 +86,29 @@ def _of_pipelines() -> Any:
     return Remember("remember", OwnState(Notebook, "books", None))
 
 
+Mistake: TypeAlias = tuple[Callable[[], Any], str]
+"""What makes a mistake, and the words its error must contain, with blanks between them:
+application, pipeline, step, and what to write instead."""
+
 _WHERE = "'shop' 'orders'"
 _SHARED = "'shop' 'returns' 'books' 'orders'"
 
-_REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
-    _REFUSED: (
-        Refusal(
-            "a step before any pipeline",
+_REFUSALS: Mapping[Law, Mapping[str, Mistake]] = {
+    _REFUSED: {
+        "a step before any pipeline": (
             lambda: Builder("shop").to(STEPS["identity"]),
             "'shop' identity new_pipeline",
         ),
-        Refusal(
-            "a step after the end",
+        "a step after the end": (
             lambda: _begun().done().to(STEPS["identity"]),
             f"{_WHERE} identity ended",
         ),
-        Refusal(
-            "a pipeline with neither sink nor done()", lambda: _begun().build(), f"{_WHERE} .done()"
-        ),
-        Refusal(
-            "two pipelines of one name",
+        "a pipeline with neither sink nor done()": (lambda: _begun().build(), f"{_WHERE} .done()"),
+        "two pipelines of one name": (
             lambda: _begun().done().new_pipeline("orders", _source()),
             _WHERE,
         ),
-        Refusal(
-            "two sources on one address",
+        "two sources on one address": (
             lambda: (
                 Builder("shop")
                 .new_pipeline("orders", _source(7010))
@@ -147,64 +117,54 @@ _REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
             ),
             "'shop' 'returns' 'orders' 7010",
         ),
-        Refusal(
-            "a state computation given to to",
+        "a state computation given to to": (
             lambda: _begun().to(STEPS["count"]),
             f"{_WHERE} count to_stateful",
         ),
-        Refusal(
-            "a computation given to to_stateful",
+        "a computation given to to_stateful": (
             lambda: _begun().to_stateful(STEPS["identity"], Notebook, "books"),
             f"{_WHERE} identity .to(",
         ),
-        Refusal("an encoder given to to", lambda: _begun().to(ENCODERS["line"]), f"{_WHERE} line"),
-        Refusal(
-            "a plain function given to to",
+        "an encoder given to to": (lambda: _begun().to(ENCODERS["line"]), f"{_WHERE} line"),
+        "a plain function given to to": (
             lambda: _begun().to(lambda message: message),  # type: ignore[arg-type]  # to be refused
             f"{_WHERE} @wallaroo.computation",
         ),
-        Refusal(
-            "a builder's class where an instance is meant",
+        "a builder's class where an instance is meant": (
             lambda: _begun().to_stateful(STEPS["count"], Stocked, "books"),
             f"{_WHERE} Stocked()",
         ),
-        Refusal(
-            "to_stateful with the computation alone",
+        "to_stateful with the computation alone": (
             lambda: _begun().to_stateful(STEPS["count"]),
             f"{_WHERE} to_stateful(count,",
         ),
-        Refusal("repeated keys", lambda: _keyed(_begun(), keys=["a", "a"]), f"{_WHERE} 'a'"),
-        Refusal(
-            "repeated keys, at a step whose function has another name",
+        "repeated keys": (lambda: _keyed(_begun(), keys=["a", "a"]), f"{_WHERE} 'a'"),
+        "repeated keys, at a step whose function has another name": (
             lambda: _keyed(_begun(), keys=["a", "a"], step=STEPS["wrong_items_then_count"]),
             f"{_WHERE} 'wrong items, then count' 'a'",
         ),
-        Refusal("keys in a text", lambda: _keyed(_begun(), keys="ab"), f"{_WHERE} list"),
-        Refusal("keys in a set", lambda: _keyed(_begun(), keys={"a", "b"}), f"{_WHERE} list"),
-        Refusal("keys without an end", lambda: _keyed(_begun(), keys=count()), f"{_WHERE} list"),
-        Refusal("a key that is not a key", lambda: _keyed(_begun(), keys=[True]), f"{_WHERE} bool"),
-        Refusal(
-            "a shared partition with other builders",
+        "keys in a text": (lambda: _keyed(_begun(), keys="ab"), f"{_WHERE} list"),
+        "keys in a set": (lambda: _keyed(_begun(), keys={"a", "b"}), f"{_WHERE} list"),
+        "keys without an end": (lambda: _keyed(_begun(), keys=count()), f"{_WHERE} list"),
+        "a key that is not a key": (lambda: _keyed(_begun(), keys=[True]), f"{_WHERE} bool"),
+        "a shared partition with other builders": (
             lambda: _shared(_keyed, lambda begun: _keyed(begun, state=Stocked(2))),
             _SHARED,
         ),
-        Refusal(
-            "a shared partition with unequal builders",
+        "a shared partition with unequal builders": (
             lambda: _shared(
                 lambda begun: _keyed(begun, state=Stocked(1)),
                 lambda begun: _keyed(begun, state=Stocked(2)),
             ),
             _SHARED,
         ),
-        Refusal(
-            "a shared partition with other keys",
+        "a shared partition with other keys": (
             lambda: _shared(
                 lambda begun: _keyed(begun, keys=["a"]), lambda begun: _keyed(begun, keys=["b"])
             ),
             _SHARED,
         ),
-        Refusal(
-            "a shared partition, 64-bit here and not there",
+        "a shared partition, 64-bit here and not there": (
             lambda: _shared(
                 _keyed,
                 lambda begun: begun.to_state_partition_u64(
@@ -213,81 +173,79 @@ _REFUSALS: Mapping[Law, tuple[Refusal, ...]] = {
             ),
             _SHARED,
         ),
-    ),
-    _NAMED: (
-        Refusal(
-            "two steps of one name",
+    },
+    _NAMED: {
+        "two steps of one name": (
             lambda: wallaroo.build_application(
                 "shop", _stream().to(Same("price")).to(Same("price")).done()
             ),
             "'shop' 'orders' 'price' name=",
         ),
-    ),
-    _SIDES: (
-        Refusal(
-            "one side with a key",
+    },
+    _SIDES: {
+        "one side with a key": (
             lambda: _stream().key_by(ByLetter("by_letter")).merge(_stream("returns")),
             "'returns' key_by",
         ),
-    ),
-    _FORMS: (
-        Refusal(
-            "a state computation of the builder in a pipeline",
+    },
+    _FORMS: {
+        "a state computation of the builder in a pipeline": (
             lambda: _stream().to(STEPS["count"]),
             "'orders' count state=",
         ),
-        Refusal(
-            "a state computation of pipelines in the builder",
-            lambda: (
-                wallaroo.ApplicationBuilder("shop")
-                .new_pipeline("orders", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
-                .to_stateful(_of_pipelines(), Notebook, "books")
-            ),
+        "a state computation of pipelines in the builder": (
+            lambda: _begun().to_stateful(_of_pipelines(), Notebook, "books"),
             "'orders' remember",
         ),
-    ),
-    _CLIENT: (
-        Refusal(
-            "an option of the client that breaks a rule",
+    },
+    _CLIENT: {
+        "an option of the client that breaks a rule": (
             lambda: wallaroo.KafkaSourceConfig(
                 "orders", "127.0.0.1", text, kafka={"auto.offset.reset": "latest"}
             ),
             "KafkaSourceConfig auto.offset.reset kafka-4 start=",
         ),
-        Refusal(
-            "the client's own partitioner",
+        "the client's own partitioner": (
             lambda: wallaroo.KafkaSinkConfig(
                 "orders", "127.0.0.1", line, kafka={"partitioner": "random"}
             ),
             "KafkaSinkConfig partitioner kafka-13 partition",
         ),
-    ),
-    _WINDOWS: (
-        Refusal("a range of nothing", lambda: _range(0), "range"),
-        Refusal("a negative duration", lambda: wallaroo.seconds(-1), "-1"),
-        Refusal("a slide beyond the range", lambda: _range().with_slide(11), "11 10"),
-        Refusal("too many panes", lambda: _range(10_007).with_slide(10_006), "panes 10006"),
-        Refusal(
-            "a delay given twice", lambda: _range().with_delay(1).with_delay(2), "with_delay twice"
-        ),
-        Refusal(
-            "sliding windows without combine",
+    },
+    _WINDOWS: {
+        "a range of nothing": (lambda: _range(0), "range"),
+        "a negative duration": (lambda: wallaroo.seconds(-1), "-1"),
+        "a slide beyond the range": (lambda: _range().with_slide(11), "11 10"),
+        "too many panes": (lambda: _range(10_007).with_slide(10_006), "panes 10006"),
+        "a delay given twice": (lambda: _range().with_delay(1).with_delay(2), "with_delay twice"),
+        "sliding windows without combine": (
             lambda: _range().with_slide(5).over(Number("count")),
             "combine",
         ),
-        Refusal("a count of nothing", lambda: wallaroo.count_windows(0), "count 0"),
-        Refusal(
-            "sessions with an oldest window",
+        "a count of nothing": (lambda: wallaroo.count_windows(0), "count 0"),
+        "sessions with an oldest window": (
             lambda: wallaroo.session_windows(5).with_late_data_policy("place-in-oldest-window"),
             "oldest",
         ),
-        Refusal(
-            "an aggregation without a window",
+        "an aggregation without a window": (
             lambda: _stream().to(Number("count")),
             "'orders' over(",
         ),
-    ),
+    },
 }
+
+
+def _problem(name: str, build: Callable[[], Any], words: str) -> str | None:
+    """Return what is wrong with how a mistake is refused, or `None`."""
+    try:
+        build()
+    except WallarooParameterError as error:
+        missing = [word for word in words.split() if word not in str(error)]
+        return f"{name}: the error does not say {missing}: {error}" if missing else None
+    except Exception as error:  # noqa: BLE001 - anything else is not what was promised
+        kind = type(error).__name__
+        return f"{name}: {kind} instead of WallarooParameterError: {error}"
+    return f"{name}: it is not refused"
 
 
 def _agreeing_partitions() -> str | None:
@@ -348,10 +306,10 @@ def check_language(rules: str) -> tuple[list[LawResult], list[Failure]]:
         if law in _BUILDS:
             answers = [_BUILDS[law]()]
         else:
-            answers = [refusal.problem() for refusal in _REFUSALS[law]]
+            answers = [_problem(name, *mistake) for name, mistake in _REFUSALS[law].items()]
         problems = [problem for problem in answers if problem]
         status: Status = "broken" if problems else "kept"
         kept = len(answers) - len(problems)
-        laws.append(LawResult(law.rule, law.name, law.says, status, kept))
+        laws.append(law.result(status, kept))
         failures += [Failure((law,), None, text=problem) for problem in problems]
     return laws, failures
