@@ -105,20 +105,20 @@ def dataflow(case, calls, states, results):
         ups = [streams[origin] for origin in nodes[index].inputs]
         return ups[0] if len(ups) == 1 else op.merge(f"{index} into", *ups)
 
+    def keyed(index):
+        """Return what comes to a step with state or windows, with its key."""
+        keys = op.map(
+            f"{index} key", into(index), lambda message: key(calls, nodes[index], message, index)
+        )
+        split = op.branch(f"{index} key split", keys, lambda item: isinstance(item, tuple))
+        gone.append(split.falses)
+        return split.trues
+
     for group in stages(case.application):
         node = nodes[group[0]]
         if has_operation(node, Windowed):
-            keys = op.map(
-                f"{group[0]} key",
-                into(group[0]),
-                lambda message, node=node: key(calls, node, message),
-            )
-            split = op.branch(
-                f"{group[0]} key split", keys, lambda message: isinstance(message, tuple)
-            )
-            gone.append(split.falses)
             folding = Folding(calls, node, results.append)
-            given = windowed(str(group[0]), split.trues, node.operation.windows, folding)
+            given = windowed(str(group[0]), keyed(group[0]), node.operation.windows, folding)
             streams[group[0]] = going_on(group[0], given)
             continue
         if not has_operation(node, Stateful):
@@ -129,19 +129,8 @@ def dataflow(case, calls, states, results):
             )
             streams[group[0]] = going_on(group[0], made)
             continue
-        keyed = []
-        for index in group:
-            keys = op.map(
-                f"{index} key",
-                into(index),
-                lambda message, index=index: key(calls, nodes[index], message, index),
-            )
-            split = op.branch(
-                f"{index} key split", keys, lambda message: isinstance(message, tuple)
-            )
-            gone.append(split.falses)
-            keyed.append(split.trues)
-        together = keyed[0] if len(keyed) == 1 else op.merge(f"{group[0]} together", *keyed)
+        ups = [keyed(index) for index in group]
+        together = ups[0] if len(ups) == 1 else op.merge(f"{group[0]} together", *ups)
         visited = op.stateful_flat_map(
             f"{group[0]} visit",
             together,
@@ -156,7 +145,7 @@ def dataflow(case, calls, states, results):
     return flow
 
 
-def key(calls, node, message, index=None):
+def key(calls, node, message, index):
     if has_operation(node, Windowed) and message.time > LAST:
         raise UnsupportedTopology("time-2", node.name, "Python's datetimes end before this time")
     encoded = calls.key(node, message)
