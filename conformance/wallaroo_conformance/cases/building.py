@@ -30,6 +30,7 @@ from wallaroo_conformance.cases.operators import (
     DECODERS,
     ENCODERS,
     EVENT_TIMES,
+    GRAPH,
     KEY_LISTS,
     KEYS,
     ROUTES,
@@ -195,6 +196,34 @@ def calls(case: ConformanceCase, addresses: Addresses | None = None) -> Iterator
             ends.append(f"end_{len(ends)}")
             yield Call(ends[-1], name, *sinks.end(node.id, pipeline))
     yield Call("", "wallaroo", "build_application", (_value(APPLICATION), *ends))
+
+
+def used_by(case: ConformanceCase) -> Iterator[tuple[Table, str]]:
+    """Yield the operators in a case with their tables: of steps first, of its edges last."""
+    for step in case.steps:
+        routed = case.form == "builder" and step.window is not None and step.route is not None
+        if step.operator in STATEFUL:
+            spec = case.partitions[step.partition]
+            yield BUILDERS, spec.builder
+            routed = case.form == "builder" and spec.shape != "single"
+        if routed:
+            yield ROUTES, str(step.route)
+        if step.operator not in GRAPH:
+            yield COMPONENTS, step.operator
+    for source in case.sources:
+        if not source.generator:
+            yield DECODERS, source.decoder
+        if source.event_time is not None:
+            yield EVENT_TIMES, source.event_time
+    yield from [(ENCODERS, sink.encoder) for sink in case.sinks]
+
+
+def operators_of(case: ConformanceCase) -> tuple[str, ...]:
+    """Return the names of the operators in a case, lists of keys among them."""
+    specs = [case.partitions[step.partition] for step in case.stateful()]
+    listed = [spec for spec in specs if spec.shape != "single" and case.form == "builder"]
+    lists = [spec.keys for spec in listed if spec.keys is not None]
+    return tuple(dict.fromkeys([*lists, *[name for _, name in used_by(case)]]))
 
 
 def keys_of(spec: PartitionSpec) -> list[Any] | None:

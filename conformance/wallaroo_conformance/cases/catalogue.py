@@ -45,7 +45,7 @@ from wallaroo_conformance.cases.operators.marks import MARKS
 from wallaroo_conformance.cases.operators.triples import decoded
 from wallaroo_conformance.cases.readable import operator_text
 from wallaroo_conformance.cases.records import input_log_of
-from wallaroo_conformance.cases.vectors import ENDING, GOING_ON, TRIPLES, of_topics
+from wallaroo_conformance.cases.tour import ENDING, GOING_ON, TRIPLES, of_topics
 
 FORMAT = "wallaroo-catalogue/1"
 

@@ -51,8 +51,8 @@ from wallaroo_conformance.cases.operators import (
     Tone,
     Trait,
 )
+from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN, MARKS
-from wallaroo_conformance.cases.payloads import PAYLOADS
 
 DRAWN_PARTITIONS = 3
 

@@ -13,16 +13,10 @@ from typing import Any
 from wallaroo.components import OwnState
 from wallaroo.kafka_records import KafkaRecord, kafka_timestamp
 from wallaroo.records import Assigned, Consumed, End, Frame, Tick, Unused, Value
-from wallaroo_conformance.cases.building import COMPONENTS, calls, expression
+from wallaroo_conformance.cases.building import calls, expression, used_by
 from wallaroo_conformance.cases.case import SOURCES, ConformanceCase
 from wallaroo_conformance.cases.operators import (
     BUILDERS,
-    DECODERS,
-    ENCODERS,
-    EVENT_TIMES,
-    GRAPH,
-    ROUTES,
-    STATEFUL,
 )
 from wallaroo_conformance.cases.operators.triples import Values, deserialize, serialize
 from wallaroo_conformance.cases.records import input_log_of
@@ -165,23 +159,11 @@ class _Text:
 
 
 def _components(case: ConformanceCase) -> list[Any]:
-    components: list[Any] = []
-    for source in case.sources:
-        components.append(Values if source.generator else DECODERS[source.decoder])
-        if source.event_time not in (None, kafka_timestamp.__name__):
-            components.append(EVENT_TIMES[source.event_time])
-    for step in case.steps:
-        if step.operator not in GRAPH:
-            components.append(COMPONENTS[step.operator])
-        if step.operator in STATEFUL:
-            spec = case.partitions[step.partition]
-            components.append(BUILDERS[spec.builder])
-            if spec.shape != "single" and case.form == "builder":
-                components.append(ROUTES[str(step.route)])
-        elif step.window is not None and step.route is not None and case.form == "builder":
-            components.append(ROUTES[str(step.route)])
-    components += [ENCODERS[sink.encoder] for sink in case.sinks]
-    return [*components, *((serialize, deserialize) if case.codec else ())]
+    """Return the components that a user would write."""
+    used = [table[name] for table, name in used_by(case)]
+    values = [Values] if any(source.generator for source in case.sources) else []
+    codec = (serialize, deserialize) if case.codec else ()
+    return [one for one in (*values, *used, *codec) if one is not kafka_timestamp]
 
 
 def _application(case: ConformanceCase) -> str:

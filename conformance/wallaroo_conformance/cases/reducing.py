@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate
 from typing import Any, Final, TypeAlias, TypeVar
 
 from wallaroo.times import event_time_from
@@ -24,7 +24,7 @@ from wallaroo_conformance.cases.case import (
     WindowSpec,
     fitting,
 )
-from wallaroo_conformance.cases.graph import moves, without_source, without_steps
+from wallaroo_conformance.cases.graph import moves
 from wallaroo_conformance.cases.operators import (
     AGGREGATIONS,
     BUILDERS,
@@ -44,9 +44,9 @@ from wallaroo_conformance.cases.operators import (
     U64_KEY_LISTS,
     Trait,
 )
+from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN, MARKS
 from wallaroo_conformance.cases.operators.triples import own_moment, own_time
-from wallaroo_conformance.cases.payloads import PAYLOADS
 
 S = TypeVar("S", SourceSpec, StepSpec, WindowSpec, PartitionSpec, Input, ConformanceCase)
 T = TypeVar("T")
@@ -55,7 +55,6 @@ Size: TypeAlias = tuple[int, ...]
 
 _LATER: Final = 840
 """Nanoseconds: a whole number of all the ranges and slides that cases have."""
-_MOST_PARTS = 12  # records of which pairs are tried
 _PARTS = 3  # of a triple
 _SHAPES: Final[tuple[Shape, ...]] = ("single", "keyed", "u64")
 _KINDS: Final = tuple(
@@ -117,24 +116,6 @@ def reductions(case: ConformanceCase) -> list[ConformanceCase]:
     )
 
 
-def projections(case: ConformanceCase) -> list[ConformanceCase]:
-    """Return small parts of a case, simplest first.
-
-    They have two records at most, and if the case is not timed, a pipeline and two steps. Most
-    failures need no more, so one job with all of them saves many jobs with a step each.
-    """
-    found: dict[ConformanceCase, None] = {}
-    for part in [case] if case.timed else _rows(case):
-        records = part.inputs[:_MOST_PARTS] if case.timed else part.inputs
-        pairs = combinations(records, 2) if case.timed else pairwise(records)
-        for inputs in (*[(entry,) for entry in records], *pairs):
-            one = replace(part, inputs=inputs, batches=None)
-            found[one] = None
-            if case.batches is not None and len(inputs) > 1:
-                found[replace(one, batches=(1,))] = None
-    return sorted(found, key=size)
-
-
 def size(case: ConformanceCase) -> Size:
     """Return how complicated a case is; compares as tuples do.
 
@@ -182,19 +163,6 @@ def _names_are_unique(case: ConformanceCase) -> bool:
     names = [step.operator for step in case.steps if step.operator in STEPS]
     fixed = [name for name in names if not STEPS.has(name, Trait.OF_STEP)]
     return len(set(fixed)) == len(fixed)
-
-
-def _rows(case: ConformanceCase) -> Iterator[ConformanceCase]:
-    """Yield each pipeline of the builder's form alone, with two of its steps at most."""
-    for source in case.sources:
-        alone = case
-        for other in case.sources:
-            if other != source:
-                alone = without_source(alone, other.id)
-        steps = alone.steps
-        for kept in ((), *[(step,) for step in steps], *combinations(steps, 2)):
-            gone = {step.id: step.origins[0] for step in steps if step not in kept}
-            yield without_steps(alone, gone)
 
 
 def _reductions(case: ConformanceCase) -> Iterator[ConformanceCase]:

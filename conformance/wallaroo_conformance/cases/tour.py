@@ -1,19 +1,24 @@
-"""The tour: cases that are the same in every search, because chance may leave them out.
+"""Cases that are the same in every check, because chance may leave them out.
 
 Random cases combine everything with everything; but a short search may leave out the one payload
-on which a fault of one operator shows. The tour leaves out none. It has each operator in a pipeline
-that does nothing else, over all payloads, and each right behind every other. With few payloads it
-also puts each operator where engines do something unusual: behind a long row of multi computations,
-and at the end of a run that stops at the first dead letter.
+on which a fault of one operator shows. So each operator stands *alone*, in an application that does
+nothing else unusual, over all payloads. The *tour* has these, and puts each operator where engines
+do something unusual: behind a long row of multi computations, and at the end of a run that stops at
+the first dead letter. *Pairs* have each operator right behind every other.
+
+Engines in other languages, whose operators are written anew, try each operator alone before they
+are judged. It stands beside the plainest of the other kinds; there are several choices of these,
+since an engine may have only some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
+from wallaroo_conformance.cases.building import used_by
 from wallaroo_conformance.cases.case import (
     PARTITIONS,
     SOURCES,
@@ -24,14 +29,19 @@ from wallaroo_conformance.cases.case import (
     SinkSpec,
     SourceSpec,
     StepSpec,
+    WindowSpec,
 )
-from wallaroo_conformance.cases.composing import row, step, together
+from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, row, step, together
 from wallaroo_conformance.cases.operators import (
+    AGGREGATIONS,
     BUILDERS,
+    COMBINING,
     DECODERS,
     ENCODERS,
+    EVENT_TIMES,
     KEY_LISTS,
     ROUTES,
+    STATE_COMPUTATIONS,
     STATE_MULTI_COMPUTATIONS,
     STATEFUL,
     STATELESS,
@@ -40,26 +50,169 @@ from wallaroo_conformance.cases.operators import (
     Tone,
     Trait,
 )
-from wallaroo_conformance.cases.operators.stateful import STATE_COMPUTATIONS
-from wallaroo_conformance.cases.payloads import PAYLOADS
+from wallaroo_conformance.cases.operators.common import PAYLOADS
+from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN, MARKS
 
-_LAST = b"quit"  # ends the run where an operator listens to it
+ENDING = (b"quit", b"'quit'", b"halt")
+"""Payloads at which some operators end the run: nothing comes behind them."""
+GOING_ON = tuple([payload for payload in PAYLOADS if payload not in ENDING])
+
+_DIGITS = range(6)  # what a mark does depends on the number before it, at most modulo 6
+TRIPLES = (
+    *(b"a 5 m", b"b 6 mm", b"a 7 m", b"c x m", b"a yes m", b"a half m", b"b 7 'm", b"a 5 ", b"a 5"),
+    *[f"{'abc'[n % 3]} {n} {n}{mark}".encode() for mark in MARKS for n in _DIGITS],
+)
+"""Payloads of messages of three parts, with each mark."""
+
+Edge: TypeAlias = tuple[str, str]
+"""A decoder and an encoder."""
+
+_TEXT, _LINE = SourceSpec.decoder, SinkSpec.encoder
+[_ANYTHING] = DECODERS.having(Trait.ANY_TYPE)
+[_EXACT] = ENCODERS.having(Trait.EXACT)
+_OF_OTHERS = {Trait.OF_TRIPLES, Trait.OF_TOPIC}
+_EDGES: tuple[Edge, ...] = ((_ANYTHING, _EXACT), (_TEXT, _LINE))
+[_TRIPLE], [_TRIPLE_LINE] = DECODERS.having(Trait.OF_TRIPLES), ENCODERS.having(Trait.OF_TRIPLES)
+_STATES = tuple(STATEFUL)[: len(SOURCES)]  # the plainest
+_REMEMBER, *_ = STATEFUL.having(Trait.OF_STEP)
+_TEXTS = next(iter(AGGREGATIONS))
+_WINDOWS = (WindowSpec(), WindowSpec("count", 2), WindowSpec("session", 5))
+_SLIDING = WindowSpec(size=20, slide=10)
+
+
+# -- each operator alone -----------------------------------------------------------------------
+
+
+def edges() -> list[ConformanceCase]:
+    """Return cases of decoders and encoders alone."""
+    found = [*_plain_edges(_EDGES), *_case_of_triples(), *of_topics()]
+    return [each for case in found for each in (case, *_ends_of(case))]
+
+
+def steps() -> list[ConformanceCase]:
+    """Return cases of the operators of steps, each with what it needs."""
+    builders = [
+        _case(step(operator), edge=edge, partitions=(PartitionSpec("single", name),))
+        for name, operator, edge in product(BUILDERS, _STATES, _EDGES)
+    ]
+    found = [*_steps(_EDGES), *builders]
+    return [*[each for case in found for each in (case, *_ends_of(case))], *_timed()]
+
+
+def _plain_edges(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
+    """Yield decoders with the encoders of some edges, and encoders with the decoders."""
+    for decoder, encoder in product(DECODERS, ENCODERS):
+        plain = decoder in [way[0] for way in ways] or encoder in [way[1] for way in ways]
+        if plain and not _OF_OTHERS & (DECODERS.traits[decoder] | ENCODERS.traits[encoder]):
+            yield _case(edge=(decoder, encoder))
+
+
+def _case_of_triples(*made: StepSpec) -> tuple[ConformanceCase, ConformanceCase]:
+    """Return a case of steps that take messages of three parts, in both forms of the API."""
+    return _case(*made, triples=True), graph(*made, inputs=_of(TRIPLES, times=True))
+
+
+def of_topics() -> Iterator[ConformanceCase]:
+    """Yield cases of what decodes records of Kafka, and of what encodes for it."""
+    inputs = (Input(0, TRIPLES[0], what="tombstone"), *_of(TRIPLES, times=True))
+    for decoder in DECODERS.having(Trait.OF_TOPIC):
+        yield graph(inputs=inputs, sources=(SourceSpec(0, decoder, topic=1),))
+    for encoder in ENCODERS.having(Trait.OF_TOPIC):
+        yield replace(graph(inputs=_of(TRIPLES)), sinks=(SinkSpec(0, encoder, topic=3),))
+
+
+def _steps(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
+    """Yield cases of computations, partition functions, key extractors and lists of keys."""
+    for name in STEPS:
+        if STEPS.has(name, Trait.OF_TRIPLES):
+            yield from _case_of_triples(step(name))
+            continue
+        yield from [_case(step(name), edge=edge) for edge in ways]
+    for name in ROUTES:
+        if ROUTES.has(name, Trait.OF_TRIPLES):
+            partitions = (PartitionSpec("keyed"),)
+            yield _case(step(_REMEMBER, route=name), triples=True, partitions=partitions)
+            yield graph(step(name), step(_REMEMBER), inputs=_of(TRIPLES, times=True))
+            continue
+        shapes: list[Shape] = ["keyed", "u64"] if ROUTES.has(name, Trait.NUMBERS) else ["keyed"]
+        for edge, shape in product(ways, shapes):
+            partitions = (PartitionSpec(shape),)
+            yield _case(step(_STATES[0], route=name), edge=edge, partitions=partitions)
+    for name, listed in (*KEY_LISTS.items(), *U64_KEY_LISTS.items()):
+        partitions = (PartitionSpec("keyed" if name in KEY_LISTS else "u64", keys=name),)
+        yield _case(step(_STATES[0], route=listed.route), partitions=partitions)
+
+
+def _timed() -> Iterator[ConformanceCase]:
+    """Yield cases of event times and aggregations: of few messages, which windows tie together."""
+    for time in EVENT_TIMES:
+        topic = int(EVENT_TIMES.has(time, Trait.OF_TOPIC))
+        source = replace(TIMED_SOURCE, event_time=time, topic=topic)
+        for payload in TRIPLES:
+            made = step(_TEXTS, window=WindowSpec())
+            yield graph(made, inputs=_of((payload,), times=True), sources=(source,))
+    texts = ["m", *[f"1{mark}" for mark in MARKS], f"1u{ENDS_THE_RUN}"]
+    rows = [("m",), *[(one, other) for text in texts for one, other in (("m", text), (text, "m"))]]
+    for name in AGGREGATIONS:
+        windows = [one for one in _WINDOWS if one.kind != "session" or name in COMBINING]
+        windows += [_SLIDING] * (name in COMBINING)
+        for window, texts_of_row in product(windows, rows):
+            # With sliding windows they are in two panes.
+            apart = 10 if window.slide else 1
+            payloads = [f"a {5 + apart * at} {text}" for at, text in enumerate(texts_of_row)]
+            inputs = _of([payload.encode() for payload in payloads], times=True)
+            yield graph(step(name, window=window), inputs=inputs)
+
+
+def one_by_one(case: ConformanceCase) -> list[ConformanceCase]:
+    """Return a case for each message of `case` alone; to a state it comes twice."""
+    times = 1 if all(one.operator in STATELESS for one in case.steps) else 2
+    return [replace(case, inputs=(one,) * times) for one in dict.fromkeys(case.inputs)]
+
+
+def _case(
+    *made: StepSpec, edge: Edge = _EDGES[0], triples: bool = False, **fields: Any
+) -> ConformanceCase:
+    """Return a row over all payloads that end no run."""
+    decoder, encoder = (_TRIPLE, _TRIPLE_LINE) if triples else edge
+    inputs = _of(TRIPLES if triples else GOING_ON)
+    return row(*made, decoder=decoder, encoders=(encoder,), inputs=inputs, **fields)
+
+
+def _of(payloads: Any, *, times: bool = False) -> tuple[Input, ...]:
+    """Return payloads as records that arrive one after the other, or all at once."""
+    return tuple([Input(0, payload, at if times else 0) for at, payload in enumerate(payloads)])
+
+
+def _ends_of(case: ConformanceCase) -> list[ConformanceCase]:
+    """Return cases with payloads that may end the run, which come last."""
+    first, *_ = case.inputs
+    if not case.timed:
+        payloads: Iterable[bytes] = ENDING
+    elif case.steps:
+        payloads = [f"a 1 1{mark}{ENDS_THE_RUN}".encode() for mark in "kdbs"]
+    else:
+        payloads = [f"a 1 1{mark}{ENDS_THE_RUN}".encode() for mark in "ew"]
+    return [
+        replace(case, inputs=(first, replace(case.inputs[-1], payload=payload)))
+        for payload in payloads
+    ]
+
+
+# -- the tour ------------------------------------------------------------------------------------
 
 
 def _inputs(*payloads: bytes, sources: int = 1) -> tuple[Input, ...]:
     return tuple([Input(at % sources, payload) for at, payload in enumerate(payloads)])
 
 
-_PAYLOADS = (*[payload for payload in PAYLOADS if payload not in (_LAST, b"halt")], _LAST)
+_LAST = b"quit"  # ends the run where an operator listens to it
+_ALL = (*GOING_ON, _LAST)
 _FEW = _inputs(b"a", b"b a c", b"", b"y", b"zx", b"x", b"a")
 _HOLDING_LISTS = _inputs(b"(['a'], 1)", b"['b']", b"{'a': ['b']}")
 _TO_STOP_AT = _inputs(b"a", b"y", b"cy", b"ax", b"halt", b"a")
 
-_TEXT, _LINE = SourceSpec.decoder, SinkSpec.encoder
-[_ANYTHING] = DECODERS.having(Trait.ANY_TYPE)
 [_ALTERING] = ENCODERS.having(Trait.ALTERS_MESSAGE)
-[_EXACT] = ENCODERS.having(Trait.EXACT)
-_STATEFUL = tuple(STATEFUL)[: len(SOURCES)]  # the plainest
 _NARROW = tuple([name for name in STEPS.having(Trait.NARROW) if name in STATELESS])
 [_NESTED] = ROUTES.having(Trait.TUPLES)
 [_LISTS] = DECODERS.having(Trait.LISTS)
@@ -71,7 +224,9 @@ _NUMBER = 5  # of partitions
 
 def tour(tone: Tone) -> list[ConformanceCase]:
     """Return the tour's cases; `tame`: without the operators that make findings."""
-    return [_in_mode(case, tone) for case in _cases(tone)]
+    found = [*map(_with_an_end, _alone()), *_unusual(), *_siblings(), _named_alike()]
+    found += [_many_frames(), _much_of_a_frame()]
+    return [_in_mode(case, tone) for case in found if tone == "any" or not _finds(case)]
 
 
 def pairs(tone: Tone) -> list[ConformanceCase]:
@@ -99,69 +254,66 @@ def _in_mode(case: ConformanceCase, tone: Tone) -> ConformanceCase:
     return case if tone == "any" else replace(case, isolation="trusting")
 
 
-def _cases(tone: Tone) -> Iterator[ConformanceCase]:
-    for decoder in DECODERS.choices(tone):
-        yield _all(decoder=decoder, encoders=(_EXACT,))
+def _finds(case: ConformanceCase) -> bool:
+    """Whether a case has an operator that makes findings."""
+    return any(table.has(name, Trait.FINDING) for table, name in used_by(case))
+
+
+def _alone() -> Iterator[ConformanceCase]:
+    """Yield each operator alone, on several partitions if there are any."""
+    for case in (*_plain_edges(_EDGES[:1]), *_steps(_EDGES[:1])):
+        if not case.timed:
+            several = case.partitions[0].shape != "single"
+            yield replace(case, number=_NUMBER if several else None)
+
+
+def _with_an_end(case: ConformanceCase) -> ConformanceCase:
+    return replace(case, inputs=(*case.inputs, Input(0, _LAST)))
+
+
+def _unusual() -> Iterator[ConformanceCase]:
+    """Yield each operator where engines do something unusual."""
+    for decoder in DECODERS.choices("any"):
         yield _stopped(row(decoder=decoder))
-    for encoder in ENCODERS.choices(tone):
-        yield _all(decoder=_ANYTHING, encoders=(encoder,))
+    for encoder in ENCODERS.choices("any"):
         yield _all(encoders=(encoder, _LINE))
         yield _stopped(row(encoders=(_LINE, encoder)))
         deep = row(*_narrow(14), encoders=(encoder,), inputs=_FEW)
         yield deep
         yield replace(deep, on_error="stop")
-    for operator in STATELESS.choices(tone):
-        yield _all(step(operator), decoder=_ANYTHING, encoders=(_EXACT,))
-        if tone == "any":
-            both = (_ALTERING, _EXACT)
-            yield row(step(operator), decoder=_ANYTHING, encoders=both, inputs=_HOLDING_LISTS)
-    for operator in STATEFUL.choices(tone):
-        yield _with_state(operator, PartitionSpec("keyed"))
+    for operator in STATELESS.choices("any"):
+        both = (_ALTERING, _EXACT)
+        yield row(step(operator), decoder=_ANYTHING, encoders=both, inputs=_HOLDING_LISTS)
+    for operator in STATEFUL.choices("any"):
+        keyed = (PartitionSpec("keyed"),)
+        yield _all(step(operator), decoder=_ANYTHING, encoders=(_EXACT,), partitions=keyed)
         # A later step visits, and alters, the same entity.
         last = next(iter(STATE_MULTI_COMPUTATIONS))
         yield _all(step(operator), step(StepSpec.operator), step(last), encoders=(_EXACT,))
-    for operator in STEPS.choices(tone):
-        steps = (*_narrow(6), step(operator))
-        yield row(*steps, decoder=_LISTS, encoders=(_EXACT,), inputs=_FEW)
+    for operator in STEPS.choices("any"):
+        behind = (*_narrow(6), step(operator))
+        yield row(*behind, decoder=_LISTS, encoders=(_EXACT,), inputs=_FEW)
         yield _stopped(row(step(operator), encoders=()))
-    for route in ROUTES.choices(tone):
-        yield _with_state(_STATEFUL[0], PartitionSpec("keyed"), route)
-        yield _stopped(row(step(_STATEFUL[0], route=route)), "keyed")
-        if ROUTES.has(route, Trait.NUMBERS):
-            yield _with_state(_STATEFUL[0], PartitionSpec("u64"), route)
-    shapes: tuple[tuple[Shape, Any], ...] = (("keyed", KEY_LISTS), ("u64", U64_KEY_LISTS))
-    for shape, lists in shapes:
-        for name, listed in lists.items():
-            yield _with_state(_STATEFUL[0], PartitionSpec(shape, keys=name), listed.route)
-    for builder in BUILDERS.choices(tone):
+    for route in ROUTES.choices("any"):
+        yield _stopped(row(step(_STATES[0], route=route)), "keyed")
+    for builder in BUILDERS.choices("any"):
         for shape in ("keyed", "single"):
             partitions = (PartitionSpec(shape, builder),)
             sharing = [
-                row(step(name), encoders=(_EXACT,), partitions=partitions) for name in _STATEFUL
+                row(step(name), encoders=(_EXACT,), partitions=partitions) for name in _STATES
             ]
-            yield together(sharing, _inputs(*_PAYLOADS, sources=len(sharing)))
+            yield together(sharing, _inputs(*_ALL, sources=len(sharing)))
         if not BUILDERS.has(builder, Trait.ENDS_THE_RUN):
-            yield _with_state(_STATEFUL[0], PartitionSpec("keyed", builder), _NESTED)
-        for operator in STATE_COMPUTATIONS.choices(tone):
-            if STATE_COMPUTATIONS.has(operator, Trait.ALTERS_SILENTLY):
-                yield row(step(operator), encoders=(_EXACT,), partitions=partitions, inputs=_FEW)
-    yield from _siblings()
-    yield _named_alike()
-    yield _many_frames()
-    yield _much_of_a_frame()
+            nested, partitions = step(_STATES[0], route=_NESTED), (PartitionSpec("keyed", builder),)
+            yield _all(nested, decoder=_ANYTHING, encoders=(_EXACT,), partitions=partitions)
+        for operator in STATE_COMPUTATIONS.having(Trait.ALTERS_SILENTLY):
+            partitions = (PartitionSpec("single", builder),)
+            yield row(step(operator), encoders=(_EXACT,), partitions=partitions, inputs=_FEW)
 
 
 def _all(*steps: StepSpec, **fields: Any) -> ConformanceCase:
     """Return a row over all payloads."""
-    return row(*steps, inputs=_inputs(*_PAYLOADS), **fields)
-
-
-def _with_state(
-    operator: str, partition: PartitionSpec, route: str | None = StepSpec.route
-) -> ConformanceCase:
-    how: dict[str, Any] = {"partitions": (partition,), "number": _NUMBER}
-    made = step(operator, route=route)
-    return _all(made, decoder=_ANYTHING, encoders=(_EXACT,), **how)
+    return row(*steps, inputs=_inputs(*_ALL), **fields)
 
 
 def _narrow(length: int) -> list[StepSpec]:
@@ -181,7 +333,7 @@ def _siblings() -> Iterator[ConformanceCase]:
     for operators in STEPS.siblings():
         yield row(*[step(operator) for operator in operators], inputs=_FEW)
     for decoders, routes in product(DECODERS.siblings(), ROUTES.siblings()):
-        steps = [step(_STATEFUL[0], partition=at, route=name) for at, name in enumerate(routes)]
+        steps = [step(_STATES[0], partition=at, route=name) for at, name in enumerate(routes)]
         partitions = (PartitionSpec("keyed"),) * len(steps)
         rows = [
             row(*steps, decoder=decoder, encoders=(_EXACT,), partitions=partitions)
@@ -190,13 +342,13 @@ def _siblings() -> Iterator[ConformanceCase]:
         yield together(rows, _inputs(b"abc", b"\xe9", b"\xe9", sources=len(rows)))
     for builders in BUILDERS.siblings():
         partitions = tuple([PartitionSpec("single", builder) for builder in builders])
-        readers = [step(_STATEFUL[2], partition=number) for number in range(len(builders))]
+        readers = [step(_STATES[2], partition=number) for number in range(len(builders))]
         yield row(*readers, partitions=partitions, inputs=_FEW)
 
 
 def _named_alike() -> ConformanceCase:
     """Return a case with all the state partitions whose names careless code may mix up."""
-    steps = [step(_STATEFUL[0], partition=number) for number in range(len(PARTITIONS))]
+    steps = [step(_STATES[0], partition=number) for number in range(len(PARTITIONS))]
     return row(*steps, partitions=(PartitionSpec(),) * len(steps), inputs=_FEW)
 
 
@@ -208,7 +360,7 @@ def _many_frames() -> ConformanceCase:
 
 def _much_of_a_frame() -> ConformanceCase:
     """Return a case in which a frame gives hundreds of items, entities, dead letters, or 70 KB."""
-    steps = (step(_MANY), step(_STATEFUL[0]), step(_REFUSING))
+    steps = (step(_MANY), step(_STATES[0]), step(_REFUSING))
     rows = (row(*steps, partitions=(PartitionSpec("keyed"),)), row(decoder=_REFUSING_DECODER))
     large = b"a" * 70_000
     inputs = (*_inputs(b"many", b"x" * 300), Input(1, large), Input(2, large))

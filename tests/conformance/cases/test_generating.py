@@ -38,8 +38,8 @@ from wallaroo_conformance.cases.operators import (
     Tone,
     Trait,
 )
+from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import MARKS
-from wallaroo_conformance.cases.payloads import PAYLOADS
 from wallaroo_conformance.judge import facts, observing
 from wallaroo_conformance.judge.fact import Fact
 from wallaroo_conformance.judge.laws import LAWS, exercised

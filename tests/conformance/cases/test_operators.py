@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from wallaroo_conformance.cases.operators import BUILDERS, STATE_MULTI_COMPUTATIONS
-from wallaroo_conformance.cases.payloads import PAYLOADS
+from wallaroo_conformance.cases.operators.common import PAYLOADS
 
 from wallaroo.components import state_computation_of
 from wallaroo.judging import items_of

@@ -109,12 +109,16 @@ def time_that_alters(message: Any) -> Any:
     return message[1]
 
 
-@KEYS.add(*_OF_STEP, Trait.COMMON, name="by_letter")
 @dataclass(frozen=True)
-class ByLetter:
-    """A key extractor: the message's letter."""
+class Extractor:
+    """A key extractor with the name of its step."""
 
     __name__: str
+
+
+@KEYS.add(*_OF_STEP, Trait.COMMON, name="by_letter")
+class ByLetter(Extractor):
+    """A key extractor: the message's letter."""
 
     def extract_key(self, message: Any) -> Any:
         """Return the letter; two marks in the text go wrong."""
@@ -124,11 +128,8 @@ class ByLetter:
 
 
 @KEYS.add(*_OF_STEP, Trait.FINDING, Trait.ALTERS_MESSAGE, name="by_number")
-@dataclass(frozen=True)
-class ByNumber:
+class ByNumber(Extractor):
     """A key extractor: whether the number is odd; it alters the message."""
-
-    __name__: str
 
     def extract_key(self, message: Any) -> Any:
         """Return 0 or 1."""
@@ -138,11 +139,8 @@ class ByNumber:
 
 
 @KEYS.add(*_OF_STEP, name="by_shown")
-@dataclass(frozen=True)
-class ByShown:
+class ByShown(Extractor):
     """A key extractor: the number as it is shown, which differs for equal numbers."""
-
-    __name__: str
 
     def extract_key(self, message: Any) -> Any:
         """Return a text."""
@@ -150,11 +148,8 @@ class ByShown:
 
 
 @KEYS.add(*_OF_STEP, name="by_pair")
-@dataclass(frozen=True)
-class ByPair:
+class ByPair(Extractor):
     """A key extractor: a tuple, of the letter and a number."""
-
-    __name__: str
 
     def extract_key(self, message: Any) -> Any:
         """Return the letter and 1."""
@@ -162,11 +157,8 @@ class ByPair:
 
 
 @KEYS.add(*_OF_STEP, name="by_any")
-@dataclass(frozen=True)
-class ByAny:
+class ByAny(Extractor):
     """A key extractor: keys of every type, whose order is not that of their texts."""
-
-    __name__: str
 
     def extract_key(self, message: Any) -> Any:
         """Return one of them, by the letter and the number."""
