@@ -18,12 +18,13 @@ from wallaroo_conformance.cases.corpus import (
 )
 from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
+from wallaroo_conformance.judge.law import LawResult, Status
 from wallaroo_conformance.judge.laws import ANSWERS
-from wallaroo_conformance.judge.results import Failure, LawResult, Report, fits, versions
+from wallaroo_conformance.judge.results import Failure, Report, fits, versions
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
 from wallaroo_conformance.search.running import HarnessError
-from wallaroo_conformance.search.search import MOST_FAILURES, Search, Watcher
+from wallaroo_conformance.search.search import Search, Watcher
 
 __all__ = ["Check", "check_engine"]
 
@@ -155,31 +156,13 @@ def _check_cases(search: Search) -> Outcome:
         search.replay(example.case for example in readable_counterexamples(check.store))
         search.replay(read_corpus(check.store))
     try:
-        _search(search)
+        search.find_failures()
     except HarnessError as error:  # what was found until then is reported
         search.problems.append(str(error))
     finally:  # only if the corpus itself was run: else it would be replaced by a smaller one
         if check.store is not None and (rarest := search.findings.coverage.rarest()):
             write_corpus(check.store, rarest)
     return search.outcome()
-
-
-def _search(search: Search) -> None:
-    """Look for failures; with `fail_fast` for one of the rules that are asked for.
-
-    Which rules a case exercises is known only when it has been reduced. If they are others, the
-    search goes on.
-    """
-    check, findings = search.check, search.findings
-    before = -1
-    while before < len(findings.failures):
-        before = len(findings.failures)
-        search.search()
-        search.top_up()
-        search.explain(1 if check.fail_fast else MOST_FAILURES)
-        if not check.fail_fast or findings.failures_of(check.rules):
-            break
-        findings.first_failure = None  # it was another rule's
 
 
 def _check_refusals(search: Search) -> Outcome:
@@ -195,15 +178,9 @@ def _check_refusals(search: Search) -> Outcome:
             failures.append(Failure((ANSWERS,), case, actual=answer, text=text))
             break
     broken = failures or any(failure.rule == ANSWERS.rule for failure in search.findings.failures)
-    law = LawResult(
-        ANSWERS.rule,
-        ANSWERS.name,
-        ANSWERS.says,
-        "broken" if broken else "kept" if refused or agreed else "not exercised",
-        refused + agreed,
-        note=f"{refused} applications refused" if refused else "",
-    )
-    return [law], failures
+    status: Status = "broken" if broken else "kept" if refused or agreed else "not exercised"
+    note = f"{refused} applications refused" if refused else ""
+    return [ANSWERS.result(status, refused + agreed, note=note)], failures
 
 
 def _check_live(search: Search) -> Outcome:

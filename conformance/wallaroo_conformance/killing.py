@@ -25,13 +25,12 @@ from wallaroo_conformance.search.search import Search, Watcher
 
 ENTRY_POINTS = "wallaroo.mutants"
 
-BUDGET = Budget(20_000)
+BUDGET = Budget(20_000, top_up=0)
 """Within which each mutant must be found; most take a few hundred cases."""
 
 MOST_MESSAGES = 3
 """Most input messages of a counterexample that counts as a kill."""
 
-_MOST_FAILURES = 6
 _LIVE_PATIENCE = 3.0  # seconds to wait for something that a mutant may never do
 
 
@@ -135,9 +134,13 @@ def kill(
         elif mutant.shown_by == "language":
             _, failures = check_language("*")
         else:
-            check = Check(budget, seed, fail_fast=True)
+            check = Check(budget, seed, mutant.rule or "*", fail_fast=True)
             search = Search(mutant.make(), check, watcher=watcher)
-            problem = _searched(search, mutant.rule)
+            try:
+                search.find_failures()
+                problem = ""
+            except HarnessError as error:
+                problem = str(error)
             return _kill(mutant, search.findings.failures, begun, search.runner.cases, problem)
     return _kill(mutant, failures, begun)
 
@@ -159,24 +162,6 @@ def kill_by(cases: Iterable[ConformanceCase], mutant: Mutant) -> Kill:
                 if _counts(failure, mutant.rule):
                     break
     return _kill(mutant, failures, begun, search.runner.cases)
-
-
-def _searched(search: Search, rule: str) -> str:
-    """Search until a failure names the rule; return what the harness said, if it failed."""
-    failures = search.findings.failures
-    try:
-        while len(failures) < _MOST_FAILURES:
-            search.search()
-            if not search.findings.failing:
-                break
-            before = len(failures)
-            search.explain(before + 1)
-            # None was added if the time is over.
-            if len(failures) == before or _counts(failures[-1], rule):
-                break
-    except HarnessError as error:
-        return str(error)
-    return ""
 
 
 def _counts(failure: Failure, rule: str) -> bool:

@@ -19,7 +19,7 @@ from wallaroo_mutants.patching import Change, Patch, PatchError
 
 from wallaroo.keys import is_u64
 
-BUDGET = Budget(5_000)
+BUDGET = Budget(5_000, top_up=0)
 ALL = [mutant for mutant in installed_mutants() if not mutant.slow]
 MUTANTS = [mutant for mutant in ALL if mutant.rule]
 SURVIVORS = [mutant for mutant in ALL if not mutant.rule and not mutant.incomplete]
@@ -97,7 +97,7 @@ def test_a_mutant_of_the_language_is_killed_on_the_rule_it_breaks(mutant: Mutant
 @pytest.mark.parametrize("mutant", SURVIVORS, ids=_by_name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
     nightly = settings.get_current_profile_name() == "nightly"
-    came = kill(mutant, seed=1, budget=Budget(1_000 if nightly else 100))
+    came = kill(mutant, seed=1, budget=Budget(1_000 if nightly else 100, top_up=0))
     assert came.ok, _what(came)
 
 

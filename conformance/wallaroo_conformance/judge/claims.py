@@ -1,8 +1,8 @@
-"""What an engine claims about order and stops, and what follows where it claims less.
+"""What an engine claims, and what follows where it claims less.
 
-An engine may keep the order of each entity only, or no order. Then cases whose results depend on
-more are not run, and in the others order is not compared. What an engine does not claim must
-neither count as a fault nor cost time.
+It may have one mode only, or keep the order of each entity only, or no order. Then cases that need
+more are adapted or not run, and in the others what is not claimed is not compared. What an engine
+does not claim must neither count as a fault nor cost time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from wallaroo.engine import Capabilities
 from wallaroo.trace import Trace, lineage_order
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.operators import STATEFUL
-from wallaroo_conformance.judge.differences import Crash, Result
+from wallaroo_conformance.judge.differences import Crash, Kind, Result
 from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.relations import ANY_BATCHES, ANY_PARTITIONS, Relation
-from wallaroo_conformance.judge.rules import RULES
 
 _ORDER = ("order-1", "order-2")
 _WHOLE = frozenset({"dead-1", "window-11"})
@@ -30,6 +30,8 @@ _KEEPS: Mapping[str, str] = {
     "none": "it claims no order",
 }
 _NO_KAFKA = "it does not claim Kafka"
+_NO_BATCHES = "it takes no chosen batches"
+_ONE_PARTITION = "it has one partition only"
 _STOPS: Mapping[str, str] = {
     "batch": "it claims to stop behind a batch only",
     "none": "it claims no early stop",
@@ -38,52 +40,70 @@ _STOPS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Claims:
-    """What one engine must keep of order and stops; made from its `Capabilities`."""
+    """What one engine must keep; made from its `Capabilities`."""
 
     capabilities: Capabilities
 
     def adapted(self, case: ConformanceCase) -> ConformanceCase:
-        """Return the case without a stop, if the engine has none."""
-        if self.capabilities.stop == "none" and case.on_error == "stop":
-            return replace(case, on_error="skip")
+        """Return the case in a mode that the engine has, without thresholds or a stop it lacks."""
+        can = self.capabilities
+        if case.isolation not in can.isolation:
+            case = replace(case, isolation=min(can.isolation, default="isolated"))
+        if case.small and not can.small:
+            case = replace(case, small=False)
+        if case.on_error == "stop" and can.stop == "none":
+            case = replace(case, on_error="skip")
         return case
 
-    def beyond(self, case: ConformanceCase, trace: Trace, facts: Facts) -> str | None:
-        """Return why what a case does depends on more than the engine claims, or `None`."""
-        can = self.capabilities
+    def lacks(self, case: ConformanceCase) -> str | None:
+        """Return what a case needs and the engine does not claim, or `None`."""
+        can, trusting = self.capabilities, case.isolation == "trusting"
+        if case.isolation not in can.isolation:
+            return f"it has no {case.isolation} mode"
         if case.with_topics and not can.kafka:
             return _NO_KAFKA
+        if case.batches is not None and not can.batches:
+            return _NO_BATCHES
+        if (case.number or 1) > 1 and not can.partitions:
+            return _ONE_PARTITION
+        if trusting and case.alters:
+            return "trusting mode is not promised to components that alter what they read"
+        if trusting and case.shown_by_codec:
+            return (
+                "trusting mode copies as often as it likes, which a codec that changes values, or "
+                "ends the run, shows"
+            )
+        return None
+
+    def beyond(self, meaning: Meaning) -> str | None:
+        """Return why a case needs more, or shows more, than the engine claims, or `None`."""
+        can, case, trace = self.capabilities, meaning.case, meaning.trace
+        if (lacks := self.lacks(case)) is not None:
+            return lacks
+        if case.isolation == "trusting" and trace.findings:
+            kind = trace.findings[0].kind.value
+            return f"trusting mode is not promised to an application with findings ({kind})"
         if can.stop == "none" and trace.ended is not None:
             return _STOPS["none"]
         if can.order == "entity" and _meets_others(case):
             return f"{_KEEPS['entity']}, and messages that have met different entities meet one"
         meets = case.timed and any(map(case.meets_state, case.steps))
-        if can.order == "none" and (meets or Fact.MET_AGAIN in facts):
+        if can.order == "none" and (meets or Fact.MET_AGAIN in meaning.facts):
             return f"{_KEEPS['none']}, and an entity is met again"
         return None
 
-    def unclaimed(self) -> Mapping[str, str]:
-        """Return the rules that the engine does not claim to keep, and why."""
+    def unclaimed(self, law: Law) -> str | None:
+        """Return why the engine does not claim to keep a law, or `None` if it does."""
         can = self.capabilities
-        found = dict.fromkeys(can.unsupported_rules, "by its own account")
-        if not can.kafka:
-            found |= dict.fromkeys([rule for rule in RULES if rule.startswith("kafka-")], _NO_KAFKA)
-        if can.order != "total":
-            found |= dict.fromkeys(_ORDER, _KEEPS[can.order])
-        if can.stop != "exact":
-            found["dead-4"] = _STOPS[can.stop]
-        return found
-
-    def excusing(self) -> tuple[Law, ...]:
-        """Return the laws that this engine may break without a fault.
-
-        Laws that every case exercises excuse nothing, else no difference would be a fault.
-        """
-        can = self.capabilities
-        rules = set(can.unsupported_rules)
-        if can.order != "total":
-            rules.add("order-1")
-        return tuple([law for law in LAWS if law.rule in rules and law.needs - {Fact.DECODED}])
+        if law.rule in can.unsupported_rules:
+            return "by its own account"
+        if not can.kafka and law.rule.startswith("kafka-"):
+            return _NO_KAFKA
+        if can.order != "total" and law.rule in _ORDER:
+            return _KEEPS[can.order]
+        if can.stop != "exact" and law.rule == "dead-4":
+            return _STOPS[can.stop]
+        return self.unasked(law) if isinstance(law, Relation) else None
 
     def unasked(self, relation: Relation) -> str | None:
         """Return why a relation between two runs is not checked, or `None` if it is.
@@ -92,15 +112,26 @@ class Claims:
         """
         can = self.capabilities
         if relation is ANY_BATCHES and not can.batches:
-            return "it takes no chosen batches"
+            return _NO_BATCHES
         if relation is ANY_PARTITIONS and not can.partitions:
-            return "it has one partition only"
+            return _ONE_PARTITION
         if relation.of_any_order:
             return None
         if can.order != "total":
             return _KEEPS[can.order]
         unclaimed = sorted(can.unsupported_rules & _WHOLE)
         return f"it does not claim {unclaimed[0]}" if unclaimed else None
+
+    def excuse(self, facts: Facts, kinds: frozenset[Kind]) -> Law | None:
+        """Return a law that the engine may break without a fault, and that explains a difference.
+
+        Laws that every case exercises excuse nothing, else no difference would be a fault.
+        """
+        rules = set(self.capabilities.unsupported_rules)
+        if self.capabilities.order != "total":
+            rules.add("order-1")
+        unclaimed = [law for law in LAWS if law.rule in rules and law.needs - {Fact.DECODED}]
+        return next((law for law in unclaimed if law.fits(facts, kinds)), None)
 
     def comparable(self, expected: Trace, actual: Result) -> tuple[Trace, Result]:
         """Return two traces in which the parts that are not claimed are made equal, if possible."""

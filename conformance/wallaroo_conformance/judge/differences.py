@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from wallaroo.trace import Trace, canonical_json
 
@@ -18,13 +18,7 @@ Kind: TypeAlias = Literal[
 `numbers`. `windows`: of open windows; `keys` if nothing but their keys differs. `late`: of the
 numbers of late messages."""
 
-KINDS: frozenset[Kind] = frozenset(
-    {
-        *("crash", "ended", "missing", "extra", "changed", "order"),
-        *("letters", "letter fields", "lineage", "entities", "existence", "keys", "numbers"),
-        *("windows", "late"),
-    }
-)
+KINDS: frozenset[Kind] = frozenset(get_args(Kind))
 
 _FIELDS = ("key", "error_type", "payload", "source", "step", "sink", "pipeline")
 """A dead letter's fields, besides lineage and reason."""

@@ -1,9 +1,10 @@
-"""A law: one way to see that a rule is kept, and which differences speak against it."""
+"""A law: one way to see that a rule is kept, which differences speak against it, what is known."""
 
 from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from wallaroo_conformance.judge.differences import KINDS, Kind
 from wallaroo_conformance.judge.fact import Fact, Facts
@@ -11,6 +12,34 @@ from wallaroo_conformance.judge.rules import rule_id
 
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 """What most laws speak of: what comes of a message or an entity, not how it is described."""
+
+
+Status: TypeAlias = Literal["kept", "broken", "unsupported", "not exercised"]
+STATUSES: tuple[Status, ...] = ("broken", "not exercised", "kept", "unsupported")
+"""A rule with several laws has the first of these that one of its laws has."""
+
+
+@dataclass(frozen=True)
+class LawResult:
+    """What is known of one law.
+
+    Args:
+        rule: the rule's id.
+        name: the law's name within it.
+        says: what must hold.
+        status: what was found; `not exercised` also where all its cases failed by another law.
+        exercised: cases that met its precondition and agreed with the reference.
+        unsupported: cases that meet its precondition and need what the engine does not claim.
+        note: why it is unsupported, or what it was hidden by.
+    """
+
+    rule: str
+    name: str
+    says: str
+    status: Status
+    exercised: int
+    unsupported: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,6 +71,12 @@ class Law:
     def fits(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
         """Whether a case exercises it and differs in something that it speaks of."""
         return self.needs <= facts and bool(kinds & self.shows)
+
+    def result(
+        self, status: Status, exercised: int, unsupported: int = 0, note: str = ""
+    ) -> LawResult:
+        """Return what is known of it."""
+        return LawResult(self.rule, self.name, self.says, status, exercised, unsupported, note)
 
 
 def law(law_id: str, needs: Set[Fact], says: str, shows: Set[Kind] = CONTENT) -> Law:

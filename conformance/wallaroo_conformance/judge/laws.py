@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wallaroo_conformance.judge.differences import KINDS, Kind
-from wallaroo_conformance.judge.fact import TIMED_FACTS, Fact, Facts
+from wallaroo_conformance.judge.fact import Fact, Facts
 from wallaroo_conformance.judge.law import CONTENT, Law, law
 
 LAWS: tuple[Law, ...] = (
@@ -301,9 +301,6 @@ LAWS: tuple[Law, ...] = (
     law("kafka-14/order", {Fact.SENT_IN_ORDER},
         "within a partition outputs stand in order of lineage", {"order"}),
 )  # fmt: skip
-
-OF_TIMED_CASES = frozenset(law.id for law in LAWS if law.needs & TIMED_FACTS)
-"""Laws that only timed cases can exercise, by their ids."""
 
 ANSWERS = law(
     "build-2/answers",

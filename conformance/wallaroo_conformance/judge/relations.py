@@ -16,8 +16,8 @@ from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import PARTITIONS, SOURCES, ConformanceCase, Input
 from wallaroo_conformance.cases.operators import GRAPH, KEYS
 from wallaroo_conformance.cases.records import input_log_of
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.oracle import Meaning
-from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.judge.window_model import expected
 
 Holds: TypeAlias = Callable[[Trace, Trace], bool]
@@ -51,31 +51,17 @@ class Variant:
             return False
 
 
-@dataclass(frozen=True)
-class Relation:
-    """A relation between two runs.
+@dataclass(frozen=True, kw_only=True)
+class Relation(Law):
+    """A law about two runs.
 
     Args:
-        rule: the rule that promises it.
-        name: what is changed.
-        says: what must hold.
         vary: makes the second case.
         of_any_order: it holds for traces in whatever order outputs stand.
     """
 
-    rule: str
-    name: str
-    says: str
     vary: Callable[[Meaning, random.Random], Varied]
     of_any_order: bool = False
-
-    def __post_init__(self) -> None:
-        rule_id(self.rule)
-
-    @property
-    def id(self) -> str:
-        """Rule and name."""
-        return f"{self.rule}/{self.name}"
 
     def variant(self, meaning: Meaning, rng: random.Random) -> Variant | None:
         """Return the second case for a case, if there is one."""
@@ -297,47 +283,56 @@ def _dropped(trace: Trace) -> int:
 
 
 ANY_BATCHES = Relation(
-    "order-2", "any batches", "any division into batches gives the same", _other_batches, True
-)
+    "order-2", "any batches", "any division into batches gives the same",
+    vary=_other_batches, of_any_order=True,
+)  # fmt: skip
 ANY_PARTITIONS = Relation(
-    *("order-2", "any partitions", "any number of partitions gives the same"),
-    *(_other_partitions, True),
-)
+    "order-2", "any partitions", "any number of partitions gives the same",
+    vary=_other_partitions, of_any_order=True,
+)  # fmt: skip
 
 RELATIONS: tuple[Relation, ...] = (
     ANY_BATCHES,
     ANY_PARTITIONS,
-    Relation("order-2", "prefix", "a prefix of the input gives a prefix of the output", _prefix),
+    Relation(
+        "order-2", "prefix", "a prefix of the input gives a prefix of the output", vary=_prefix
+    ),
     Relation(
         "route-1", "interleaving",
-        "an entity fed by one connection does not notice how connections interleave", _interleaving,
+        "an entity fed by one connection does not notice how connections interleave",
+        vary=_interleaving,
     ),
     Relation(
         "dead-2", "disjoint", "messages that reach other entities change nothing for these",
-        _without_one_source,
+        vary=_without_one_source,
     ),
-    Relation("graph-1", "forms", "what both forms can express gives the same trace", _forms),
+    Relation(
+        "graph-1", "forms", "what both forms can express gives the same trace", vary=_forms
+    ),
     Relation(
         "time-1", "tick of no use", "a tick at a time that has already passed changes nothing",
-        _same_time_again,
+        vary=_same_time_again,
     ),
     Relation(
         "window-3", "none lost",
-        "over a tumbling grid, messages fired, open, late and dead are those received", _received,
+        "over a tumbling grid, messages fired, open, late and dead are those received",
+        vary=_received,
     ),
     Relation(
         "window-2", "model", "range windows hold what a plain model says they hold",
-        _model("range"),
+        vary=_model("range"),
     ),
     Relation(
-        "window-7", "model", "sessions hold what a plain model says they hold", _model("session")
+        "window-7", "model", "sessions hold what a plain model says they hold",
+        vary=_model("session"),
     ),
     Relation(
         "window-8", "model", "count windows hold what a plain model says they hold",
-        _model("count"),
+        vary=_model("count"),
     ),
     Relation(
-        "key-4", "model", "entities expire when a plain model says they do", _model("remember")
+        "key-4", "model", "entities expire when a plain model says they do",
+        vary=_model("remember"),
     ),
 )  # fmt: skip
 

@@ -13,49 +13,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from wallaroo.engine import Engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
-from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.law import STATUSES, Law, LawResult, Status
 
 FORMAT = "wallaroo-report/1"
 
 KEPT, BROKEN, INCOMPLETE = 0, 1, 2
-
-Status: TypeAlias = Literal["kept", "broken", "unsupported", "not exercised"]
-STATUSES: tuple[Status, ...] = ("broken", "not exercised", "kept", "unsupported")
-"""A rule with several laws has the first of these that one of its laws has."""
-
-
-class TruncatedReportError(ValueError):
-    """A file is not a whole report."""
-
-
-@dataclass(frozen=True)
-class LawResult:
-    """What is known of one law.
-
-    Args:
-        rule: the rule's id.
-        name: the law's name within it.
-        says: what must hold.
-        status: what was found; `not exercised` also where all its cases failed by another law.
-        exercised: cases that met its precondition and agreed with the reference.
-        unsupported: cases that meet its precondition and need what the engine does not claim.
-        note: why it is unsupported, or what it was hidden by.
-    """
-
-    rule: str
-    name: str
-    says: str
-    status: Status
-    exercised: int
-    unsupported: int = 0
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -241,34 +210,6 @@ def reports_to_json(reports: Sequence[Report]) -> str:
         "footer": {"reports": len(reports), "exit": worst(reports)},
     }
     return json.dumps(form, indent=1) + "\n"
-
-
-def read_reports(text: str) -> list[dict[str, Any]]:
-    """Return the reports in JSON text, each as `Report.to_json` gave it.
-
-    Raises:
-        TruncatedReportError: it is not whole.
-    """
-    try:
-        form = json.loads(text)
-        reports: list[dict[str, Any]] = form["reports"]
-        whole = form["format"] == FORMAT and form["footer"]["reports"] == len(reports) > 0
-        for report in reports:
-            footer = report["footer"]
-            whole = (
-                whole
-                and footer["laws"] == len(report["laws"]) > 0
-                and footer["failures"] == len(report["failures"])
-            )
-    except (ValueError, KeyError, TypeError) as error:
-        raise TruncatedReportError(
-            f"not a whole report: {type(error).__name__}: {error}"
-        ) from error
-    if not whole:
-        raise TruncatedReportError(
-            "not a whole report: the footer does not fit what stands above it"
-        )
-    return reports
 
 
 def worst(reports: Sequence[Report]) -> int:

@@ -14,8 +14,8 @@ from random import Random
 from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, Isolation
 from wallaroo.errors import UnsupportedTopology
-from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.results import Failure, LawResult, Status, fits
+from wallaroo_conformance.judge.law import Law, LawResult, Status
+from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.live.kafka import check_kafka
 from wallaroo_conformance.live.random_steps import random_scenario
 from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Scenario
@@ -186,9 +186,9 @@ def _captured(printed: io.StringIO) -> Iterator[None]:
 
 def _result(law: Law, count: int, beyond: str | None, failure: Failure | None) -> LawResult:
     if beyond is not None:
-        return LawResult(law.rule, law.name, law.says, "unsupported", 0, 1, beyond)
+        return law.result("unsupported", 0, 1, beyond)
     if failure is not None and failure.rule == law.rule:
-        return LawResult(law.rule, law.name, law.says, "broken", count)
+        return law.result("broken", count)
     note = f"hidden by {failure.rule}" if failure is not None and not count else ""
     status: Status = "kept" if count else "not exercised"
-    return LawResult(law.rule, law.name, law.says, status, count, note=note)
+    return law.result(status, count, note=note)

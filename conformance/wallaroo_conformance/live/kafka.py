@@ -27,8 +27,8 @@ from wallaroo.topology import Application
 from wallaroo_conformance.cases.operators.states import Notebook
 from wallaroo_conformance.cases.operators.topics import keyed
 from wallaroo_conformance.cases.operators.triples import ByLetter, RememberEach, triple
-from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.results import Failure, LawResult, fits
+from wallaroo_conformance.judge.law import Law, LawResult
+from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.search.running import crash
 
 if TYPE_CHECKING:
@@ -384,10 +384,10 @@ def check_kafka(
                         scenario.script(run)
                 except Exception as error:  # noqa: BLE001 - what an engine raises is its answer
                     text = str(error) if isinstance(error, _BrokenError) else crash(error).error
-                    laws.append(LawResult(rule, law.name, law.says, "broken", 0))
+                    laws.append(law.result("broken", 0))
                     return laws, [Failure((law,), None, text=text)]
         if scenarios:
-            laws.append(LawResult(rule, law.name, law.says, "kept", len(scenarios)))
+            laws.append(law.result("kept", len(scenarios)))
     return laws, []
 
 

@@ -16,7 +16,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from wallaroo.junit import JUnitCase, JUnitSuite, junit
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.readable import application_text, input_text, module_text, run_text
-from wallaroo_conformance.judge.results import LawResult, Report
+from wallaroo_conformance.judge.law import Law, LawResult
+from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill
 from wallaroo_conformance.report import showing
@@ -128,7 +129,7 @@ def _laws(reports: Sequence[Report], rule: str) -> dict[str, list[LawResult]]:
     results = [{law.says: law for law in report.laws if law.rule == rule} for report in reports]
     return {
         says: [
-            laws.get(says, LawResult(rule, "", says, "not exercised", 0, note="not asked for"))
+            laws.get(says, Law(rule, "", says).result("not exercised", 0, note="not asked for"))
             for laws in results
         ]
         for says in dict.fromkeys([says for laws in results for says in laws])

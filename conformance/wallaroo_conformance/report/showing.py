@@ -16,8 +16,8 @@ from wallaroo.readable import (
     window_line,
 )
 from wallaroo.trace import canonical_json
+from wallaroo_conformance.cases.building import operators_of
 from wallaroo_conformance.cases.readable import application_text, input_text, run_text
-from wallaroo_conformance.cases.vectors import operators_of
 from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.results import Failure, Report

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.counterexamples import STORED
-from wallaroo_conformance.judge.results import Failure, LawResult
+from wallaroo_conformance.judge.law import LawResult
+from wallaroo_conformance.judge.results import Failure
 
 MOST_CASES_A_JOB = 4_096
 """The default. On Spark the cost of a job depends little on the number of its cases."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.reducing import projections, reductions
+from wallaroo_conformance.cases.reducing import reductions
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.results import Failure
@@ -17,7 +17,6 @@ _FEW = 16
 _LONG = 200  # frames
 _MOST_OF_LONG = 32
 _MOST_STEPS = 60  # of a reduction; none has needed half as many so far
-_MOST_PROJECTIONS = 512
 _MOST_CANDIDATES = 192  # of a reduction's step, the simplest
 
 
@@ -52,9 +51,6 @@ def failure_of(judge: Judge, failing: Failing, *, reduce: bool) -> Failure:
 def _reduced(judge: Judge, failing: Failing) -> Failing:
     """Reduce a case; whatever it comes down to differs in a way in which it differs too."""
     whole = failing
-    if judge.runner.seconds_a_job > _SLOW_JOB:
-        parts = projections(failing.case)[:_MOST_PROJECTIONS]
-        failing = _simplest_failing(judge, whole, parts) or failing
     for _ in range(_MOST_STEPS):
         most = _MOST_CANDIDATES if failing.case.messages <= _LONG else _MOST_OF_LONG
         simpler = _simplest_failing(judge, whole, reductions(failing.case)[:most])

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reducing import size
+from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result, says_something
-from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES, exercised, laws_of
+from wallaroo_conformance.judge.fact import TIMED_FACTS
+from wallaroo_conformance.judge.law import Law, LawResult
+from wallaroo_conformance.judge.laws import LAWS, exercised, laws_of
 from wallaroo_conformance.judge.oracle import Meaning
-from wallaroo_conformance.judge.relations import RELATIONS
-from wallaroo_conformance.judge.results import Failure, LawResult, fits
+from wallaroo_conformance.judge.relations import RELATIONS, Relation
+from wallaroo_conformance.judge.results import Failure, fits
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
@@ -46,9 +48,14 @@ class Failing:
 
 
 class Findings:
-    """What a search has found so far."""
+    """What a search has found so far.
 
-    def __init__(self) -> None:
+    Args:
+        claims: of the engine.
+    """
+
+    def __init__(self, claims: Claims) -> None:
+        self.claims = claims
         self._begun = time.monotonic()
         self.first_failure: float | None = None
         """Seconds from the search's beginning to the first case that failed."""
@@ -68,34 +75,24 @@ class Findings:
         self.beyond: Counter[str] = Counter()
         """Cases that would exercise a law and that the engine was not given, by the law's id."""
         self.why_beyond: dict[str, str] = {}
-        self.timed_beyond = ""
-        """Why the last timed case that it was not given, or has refused, is beyond the engine."""
-        self.excusing: tuple[Law, ...] = ()
-        """Laws of rules that the engine does not claim; differences they explain are not faults."""
-        self.spared = ""
+        self.timed_refused = ""
         """Why nearly all timed cases are beyond the engine; empty: they are not."""
-        self.unasked: dict[str, str] = {}
-        """By their ids, relations that the engine does not claim to keep, and why not."""
         self.refused: list[ConformanceCase] = []
         """Cases whose application the engine's `check` refuses; not all of them."""
         self.failing: list[Failing] = []
         """Failing cases that no failure explains; not all of them."""
         self.failures: list[Failure] = []
 
-    def add_refused_relation(self, relation: str, why: str) -> None:
-        """Note that a case, or its variant for a relation, is beyond the engine."""
-        self.beyond[relation] += 1
-        self.why_beyond.setdefault(relation, why)
-
-    def add_beyond(self, meaning: Meaning, why: str, *, refused: bool) -> None:
-        """Note a case that the engine is not given, and why not."""
-        if refused and len(self.refused) < _MOST_REFUSED:
-            self.refused.append(meaning.case)
-        if meaning.case.timed:
-            self.timed_beyond = why
-        for law in exercised(meaning.facts):
+    def add_beyond(self, laws: Iterable[Law], why: str) -> None:
+        """Note that a case which would exercise some laws is beyond the engine, and why."""
+        for law in laws:
             self.beyond[law.id] += 1
             self.why_beyond.setdefault(law.id, why)
+
+    def add_refused(self, case: ConformanceCase) -> None:
+        """Note a case whose application the engine's `check` refuses."""
+        if len(self.refused) < _MOST_REFUSED:
+            self.refused.append(case)
 
     def add_kept(self, meaning: Meaning) -> None:
         """Note a case on which the engine agrees with the reference.
@@ -108,11 +105,11 @@ class Findings:
 
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no failure explains it."""
-        excuse = self.excuse(failing)
-        if excuse is not None:
-            self.add_beyond(failing.meaning, excuse, refused=False)
+        laws = exercised(failing.meaning.facts)
+        if (excuse := self.excuse(failing)) is not None:
+            self.add_beyond(laws, excuse)
             return
-        self.differed.update(law.id for law in exercised(failing.meaning.facts))
+        self.differed.update(law.id for law in laws)
         if self.is_explained(failing):
             return
         if self.first_failure is None:
@@ -135,10 +132,8 @@ class Findings:
 
     def excuse(self, failing: Failing) -> str | None:
         """Return why a difference is no fault: a law that the engine does not claim explains it."""
-        for law in self.excusing:
-            if law.fits(failing.meaning.facts, failing.kinds):
-                return f"a consequence of {law.rule}, which it does not claim"
-        return None
+        law = self.claims.excuse(failing.meaning.facts, failing.kinds)
+        return law and f"a consequence of {law.rule}, which it does not claim"
 
     def add_failure(self, failure: Failure) -> None:
         """Note the failure of a failing case, and drop the failing cases that it explains."""
@@ -156,31 +151,51 @@ class Findings:
         It does if it exercises the law that the failure is filed under, and differs in something
         that this law speaks of. Then one fault may be behind both, and it is not shown again.
         """
-        laws = (*[failure.laws[0] for failure in self.failures], *self.excusing)
-        return any(law.fits(failing.meaning.facts, failing.kinds) for law in laws)
+        facts, kinds = failing.meaning.facts, failing.kinds
+        by_failure = any(failure.laws[0].fits(facts, kinds) for failure in self.failures)
+        return by_failure or self.claims.excuse(facts, kinds) is not None
 
     def laws_of(self, failing: Failing) -> tuple[Law, ...]:
         """Return the laws that a failing case may have broken, the most particular first."""
         return laws_of(failing.meaning.facts, failing.kinds, self.kept + self.differed)
 
-    def unmet(self, law: str) -> bool:
-        """Whether no case has shown a law or relation yet, and some may: not all are beyond it."""
-        return not self.kept[law] and self.beyond[law] < _ENOUGH_BEYOND
+    def unmet(self, rules: str) -> list[Law]:
+        """Return the laws and relations of rules that no case has shown yet, and that some may.
 
-    def law_results(self, rules: str, unsupported: Mapping[str, str]) -> list[LawResult]:
-        """Return the result of each law.
-
-        Args:
-            rules: pattern of the rules that are asked for.
-            unsupported: ids of the rules that the engine does not claim, and why.
+        If a rule is broken, no relation: for one of them both answers must be right.
         """
-        stated = [(law.rule, law.name, law.says) for law in LAWS]
-        stated += [(relation.rule, relation.name, relation.says) for relation in RELATIONS]
-        broken = {failure.laws[0].id for failure in self.failures_of(rules)}
-        results = [
-            self._law_result(*law, unsupported, broken) for law in stated if fits(law[0], rules)
+        return [
+            law
+            for law in (*LAWS, *(() if self.failures_of(rules) else RELATIONS))
+            if fits(law.rule, rules)
+            and not self.kept[law.id]
+            and not self._is_beyond(law)
+            and self._why_unsupported(law) is None
         ]
-        return self._without_refused_rules(results)
+
+    def _is_beyond(self, law: Law) -> bool:
+        """Whether a law is beyond the engine; a relation is it if its rule is."""
+        ids = [law.id]
+        if isinstance(law, Relation):
+            ids += [one.id for one in LAWS if one.rule == law.rule]
+        most = max(self.beyond[law_id] for law_id in ids)
+        return most >= _ENOUGH_BEYOND and not any(self.kept[law_id] for law_id in ids)
+
+    def refuse_timed(self) -> None:
+        """Note that the engine refuses nearly all timed cases."""
+        whys = [self.why_beyond.get(law.id) for law in LAWS if law.needs & TIMED_FACTS]
+        self.timed_refused = next(filter(None, whys), "")
+
+    def _why_unsupported(self, law: Law) -> str | None:
+        if self.timed_refused and law.needs & TIMED_FACTS:
+            return self.timed_refused
+        return self.claims.unclaimed(law)
+
+    def law_results(self, rules: str) -> list[LawResult]:
+        """Return the result of each law and relation of the rules that fit a pattern."""
+        broken = {failure.laws[0].id for failure in self.failures_of(rules)}
+        laws = [law for law in (*LAWS, *RELATIONS) if fits(law.rule, rules)]
+        return self._without_refused_rules([self._law_result(law, broken) for law in laws])
 
     def _without_refused_rules(self, results: list[LawResult]) -> list[LawResult]:
         """Return results in which no law waits to be met whose rule the engine refuses.
@@ -200,24 +215,16 @@ class Findings:
             for result in results
         ]
 
-    def _law_result(
-        self, rule: str, name: str, says: str, unsupported: Mapping[str, str], broken: Set[str]
-    ) -> LawResult:
-        law_id = f"{rule}/{name}"
-        kept, beyond = self.kept[law_id], self.beyond[law_id]
-        if law_id in broken:
-            return LawResult(rule, name, says, "broken", kept, beyond)
-        if rule in unsupported:
-            return LawResult(rule, name, says, "unsupported", kept, beyond, unsupported[rule])
-        if law_id in self.unasked:
-            return LawResult(rule, name, says, "unsupported", 0, 0, self.unasked[law_id])
+    def _law_result(self, law: Law, broken: Set[str]) -> LawResult:
+        kept, beyond = self.kept[law.id], self.beyond[law.id]
+        if law.id in broken:
+            return law.result("broken", kept, beyond)
+        if (why := self.claims.unclaimed(law)) is not None:
+            return law.result("unsupported", kept, beyond, why)
         if kept:
-            return LawResult(rule, name, says, "kept", kept, beyond)
-        if self.spared and law_id in OF_TIMED_CASES and not self.differed[law_id]:
-            return LawResult(rule, name, says, "unsupported", 0, beyond, self.spared)
-        if beyond and not self.differed[law_id]:
-            why = self.why_beyond.get(law_id, "")
-            return LawResult(rule, name, says, "unsupported", 0, beyond, why)
+            return law.result("kept", kept, beyond)
+        why = self._why_unsupported(law) or self.why_beyond.get(law.id)
+        if why is not None and not self.differed[law.id]:
+            return law.result("unsupported", 0, beyond, why)
         hidden = ", ".join(sorted(broken))
-        note = f"hidden by {hidden}" if hidden else ""
-        return LawResult(rule, name, says, "not exercised", 0, beyond, note)
+        return law.result("not exercised", 0, beyond, f"hidden by {hidden}" if hidden else "")

@@ -58,8 +58,6 @@ class Generation:
         few: bool = False,
         kafka: bool = True,
     ) -> None:
-        self.spare_timed = False
-        """Draw no more timed cases."""
         self._chunks = 0
         self._seed = seed
         self._tame, self._tones = _TONES_OF[modes & _BOTH or _ISOLATED]
@@ -70,8 +68,8 @@ class Generation:
         self._fixed: list[ConformanceCase] = []  # those of a stage that are left
         self._added = counting(_FIRST_ADDED)
 
-    def next_chunk(self, left: int | None) -> Chunk:
-        """Return the next cases, at most `left`.
+    def next_chunk(self, left: int | None, *, timed: bool = True) -> Chunk:
+        """Return the next cases, at most `left`; of those that are drawn, a share are timed.
 
         Most faults show in few random cases, so the first chunk is small. Then come the tour of all
         operators and all pairs of operators. From then on chunks are as large as a job may be,
@@ -87,7 +85,7 @@ class Generation:
             return dict.fromkeys(chunk[:left], False)
         self._chunks += 1
         size = min(self._first << number, self._most)
-        share = _TIMED if number else _TIMED_AT_FIRST
+        share = 0.0 if not timed else _TIMED if number else _TIMED_AT_FIRST
         drawn = self._drawn(size if left is None else min(size, left), share, number)
         return dict.fromkeys(drawn, True)
 
@@ -109,9 +107,8 @@ class Generation:
             return pairs(self._tones[0])  # those of "any" have the tame ones too
         return [case for tone in self._tones for case in tour(tone)]
 
-    def _drawn(self, count: int, timed: float, number: int) -> list[ConformanceCase]:
+    def _drawn(self, count: int, share: float, number: int) -> list[ConformanceCase]:
         """Return cases that are drawn by chance, a share of them timed."""
-        share = 0.0 if self.spare_timed else timed
         seed = self._seed_of(number)
         cases: list[ConformanceCase] = []
         for is_timed, part in ((False, count - int(count * share)), (True, int(count * share))):

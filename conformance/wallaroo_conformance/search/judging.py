@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from wallaroo.engine import Engine
 from wallaroo.trace import Trace
+from wallaroo_conformance.cases.building import operators_of
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
-from wallaroo_conformance.cases.vectors import operators_of
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences, says_something
-from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.laws import exercised
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
 from wallaroo_conformance.judge.relations import RELATIONS, Variant
 from wallaroo_conformance.judge.results import Failure
@@ -46,15 +46,8 @@ class Judge:
         self.runner = runner
         self.oracle = oracle
         self.findings = findings
-        self.claims = Claims(runner.capabilities)
-        findings.excusing = self.claims.excusing()
-        unasked = {relation.id: self.claims.unasked(relation) for relation in RELATIONS}
-        findings.unasked = {relation: why for relation, why in unasked.items() if why is not None}
+        self.claims = findings.claims
         self._wrong = frozenset(wrong)
-
-    def adapted(self, case: ConformanceCase) -> ConformanceCase:
-        """Return the case in a form that the engine can run."""
-        return self.claims.adapted(self.runner.adapted(case))
 
     def try_cases(
         self, cases: Sequence[ConformanceCase], *, vary: int = 0, rng: random.Random | None = None
@@ -69,25 +62,24 @@ class Judge:
                 none. Both are given to the engine at once: some engines take seconds for each job.
             rng: chooses the variants; needed if there are some.
         """
-        adapted = [self.adapted(case) for case in cases]
         given: list[Meaning] = []
-        for meaning in self.oracle.ask(adapted):
+        for meaning in self.oracle.ask(list(map(self.claims.adapted, cases))):
             beyond = self.beyond(meaning)
             if beyond is None:
                 given.append(meaning)
-            else:
-                refused = beyond.startswith(REFUSED)
-                self.findings.add_beyond(meaning, beyond, refused=refused)
+                continue
+            self.findings.add_beyond(exercised(meaning.facts), beyond)
+            if beyond.startswith(REFUSED):
+                self.findings.add_refused(meaning.case)
         pairs = self._pairs(given[::vary], rng) if rng is not None and vary else []
         varied = self.oracle.ask([variant.case for _, variant in pairs])
         results = self.runner.run([meaning.case for meaning in (*given, *varied)])
         own, others = results[: len(given)], results[len(given) :]
-        self.findings.generated += len(adapted) - (len(given) - len(own))
+        self.findings.generated += len(cases) - (len(given) - len(own))
         answered: list[tuple[Meaning, Result]] = []
         for meaning, result in zip(given, own, strict=False):
             if self.refused(result):
-                why = f"{REFUSED}{result.refusal}"
-                self.findings.add_beyond(meaning, why, refused=False)
+                self.findings.add_beyond(exercised(meaning.facts), f"{REFUSED}{result.refusal}")
             else:
                 answered.append((meaning, result))
         self.findings.supported += len(answered)
@@ -100,35 +92,6 @@ class Judge:
                 self._compare(first, answer, variant, second, result)
         return answered
 
-    def offering(
-        self, cases: Sequence[ConformanceCase], relations: Collection[str]
-    ) -> list[ConformanceCase]:
-        """Return the cases with a variant for one of the relations, which are given by their ids.
-
-        Where the engine cannot run a case or its variant, that is noted for the relation.
-
-        Args:
-            cases: the cases.
-            relations: the relations' ids.
-        """
-        rng = random.Random(0)  # noqa: S311 - no secret
-        wanted = [relation for relation in RELATIONS if relation.id in relations]
-        offering: list[ConformanceCase] = []
-        for meaning in self.oracle.ask([self.adapted(case) for case in cases]):
-            offered = [
-                variant_of_it
-                for relation in wanted
-                if (variant_of_it := relation.variant(meaning, rng))
-            ]
-            beyond = self.beyond(meaning)
-            if beyond is None and any(map(self._may_vary, offered)):
-                offering.append(meaning.case)
-                continue
-            for variant in offered:
-                why = beyond or self.runner.beyond(variant.case)
-                self.findings.add_refused_relation(variant.relation.id, why or "")
-        return offering
-
     def _pairs(
         self, meanings: Sequence[Meaning], rng: random.Random
     ) -> list[tuple[Meaning, Variant]]:
@@ -139,17 +102,24 @@ class Judge:
             variants = self._variants(meaning, rng)
             if variants:
                 rng.shuffle(variants)
-                variant = min(
-                    variants, key=lambda variant_of_it: planned[variant_of_it.relation.id]
-                )
+                variant = min(variants, key=lambda each: planned[each.relation.id])
                 planned[variant.relation.id] += 1
                 pairs.append((meaning, variant))
         return pairs
 
     def _variants(self, meaning: Meaning, rng: random.Random) -> list[Variant]:
         """Return the variants of a case that the engine can run, one for each relation."""
-        offered = [relation.variant(meaning, rng) for relation in RELATIONS]
-        return [variant for variant in offered if variant and self._may_vary(variant)]
+        variants: list[Variant] = []
+        for relation in RELATIONS:
+            variant = relation.variant(meaning, rng)
+            if variant is None or self.claims.unasked(relation) is not None:
+                continue
+            why = self.claims.lacks(variant.case) or self.runner.refusal(variant.case)
+            if why is None:
+                variants.append(variant)
+            else:
+                self.findings.add_beyond([relation], why)
+        return variants
 
     def first_failing(
         self, cases: Sequence[ConformanceCase], like: Failing | None = None
@@ -160,15 +130,20 @@ class Judge:
             cases: the cases.
             like: pass over those which do not differ in a way in which this one does.
         """
-        given = [meaning for meaning in self.oracle.ask(cases) if self.beyond(meaning) is None]
-        results = self.runner.run([meaning.case for meaning in given])
-        for meaning, result in zip(given, results, strict=False):
-            failing = self.failing(meaning, result)
+        for _, failing in self.judged(cases):
             if failing is None or (like is not None and not failing.differs_like(like)):
                 continue
             if not self.findings.is_explained(failing):
                 return failing
         return None
+
+    def judged(self, cases: Sequence[ConformanceCase]) -> Iterator[tuple[Meaning, Failing | None]]:
+        """Run the cases that the engine can run, and yield how it differs; note nothing."""
+        given = [meaning for meaning in self.oracle.ask(cases) if self.beyond(meaning) is None]
+        results = self.runner.run([meaning.case for meaning in given])
+        for meaning, result in zip(given, results, strict=False):
+            if not self.refused(result):
+                yield meaning, self.failing(meaning, result)
 
     def failing(self, meaning: Meaning, result: Result) -> Failing | None:
         """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""
@@ -183,26 +158,11 @@ class Judge:
         in_run = self.runner.capabilities.refuses_in_run
         return in_run and isinstance(result, Crash) and result.refusal != ""
 
-    def _may_vary(self, variant: Variant) -> bool:
-        """Whether the engine can run a variant, and claims what the relation says."""
-        if self.claims.unasked(variant.relation) is not None:
-            return False
-        return self.runner.beyond(variant.case) is None
-
     def beyond(self, meaning: Meaning) -> str | None:
         """Return why the engine cannot or need not run a case, or `None`."""
         if self._wrong and (wrong := self._wrong.intersection(operators_of(meaning.case))):
             return f"its operator {min(wrong)} is not what the catalogue says"
-        if meaning.case.isolation == "trusting" and meaning.trace.findings:
-            kind = meaning.trace.findings[0].kind.value
-            return f"trusting mode is not promised to an application with findings ({kind})"
-        case = meaning.case
-        if case.isolation == "trusting" and case.shown_by_codec:
-            return (
-                "trusting mode copies as often as it likes, which a codec that changes values, or "
-                "ends the run, shows"
-            )
-        return self.claims.beyond(case, meaning.trace, meaning.facts) or self.runner.beyond(case)
+        return self.claims.beyond(meaning) or self.runner.refusal(meaning.case)
 
     def _note(self, meaning: Meaning, result: Result) -> None:
         failing = self.failing(meaning, result)
@@ -230,7 +190,7 @@ class Judge:
             # Both answers are the reference's, and still they disagree: the reference is wrong.
             self.findings.failures.append(
                 Failure(
-                    (Law(relation.rule, relation.name, relation.says),),
+                    (relation,),
                     variant.case,
                     expected=answer,
                     actual=result,
@@ -238,6 +198,11 @@ class Judge:
                     may_be_same=bool(self.findings.failures),
                 )
             )
+
+
+def judge_of(runner: Runner) -> Judge:
+    """Return a judge that notes what it finds for nobody else."""
+    return Judge(runner, reference_oracle(), Findings(Claims(runner.capabilities)))
 
 
 @dataclass(frozen=True)
@@ -262,8 +227,8 @@ class Replayed:
 def replayed(example: Counterexample, engine: Engine) -> Replayed:
     """Run a stored case on an engine and on the reference, and return the outcome."""
     runner = Runner(engine, options=example.options if engine.name == example.engine else None)
-    judge = Judge(runner, reference_oracle(), Findings())
-    [meaning] = judge.oracle.ask([judge.adapted(example.case)])
+    judge = judge_of(runner)
+    [meaning] = judge.oracle.ask([judge.claims.adapted(example.case)])
     beyond = judge.beyond(meaning)
     if beyond is not None:
         return Replayed(meaning, beyond=beyond)

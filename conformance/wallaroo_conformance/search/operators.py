@@ -7,15 +7,13 @@ broken that are kept. So each is tried in small cases, and what is wrong is name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.vectors import edges, one_by_one, operators_of, steps
-from wallaroo_conformance.judge.oracle import Meaning, reference_oracle
-from wallaroo_conformance.search.findings import Failing, Findings
-from wallaroo_conformance.search.judging import Judge
+from wallaroo_conformance.cases.building import operators_of
+from wallaroo_conformance.cases.tour import edges, one_by_one, steps
+from wallaroo_conformance.search.findings import Failing
+from wallaroo_conformance.search.judging import Judge, judge_of
 from wallaroo_conformance.search.running import Runner
 
 
@@ -38,16 +36,17 @@ def wrong_operators(engine: Engine) -> list[WrongOperator]:
     Where a case fails, the one of its operators is to blame whose cases fail most often.
     """
     runner = Runner(engine)
-    judge = Judge(runner, reference_oracle(), Findings())
+    judge = judge_of(runner)
     tried: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     wrong: dict[tuple[str, ...], Failing] = {}
     with runner.reducing():
         for cases in (edges(), steps()):  # whose edge is wrong says nothing of what is between
             known = {name for names in wrong for name in names}
-            left = [case for case in cases if known.isdisjoint(operators_of(case))]
+            adapted = dict.fromkeys(map(judge.claims.adapted, cases))
+            left = [case for case in adapted if known.isdisjoint(operators_of(case))]
             failing: list[Failing] = []
-            for meaning, case_failing in _judged(judge, left):
+            for meaning, case_failing in judge.judged(left):
                 tried.update(operators_of(meaning.case))
                 if case_failing is not None:
                     failed.update(operators_of(meaning.case))
@@ -68,19 +67,5 @@ def wrong_operators(engine: Engine) -> list[WrongOperator]:
 
 def _alone(judge: Judge, failing: Failing) -> Failing:
     """Return a case of one message that fails too, if there is one."""
-    each = [
-        simpler for _, simpler in _judged(judge, one_by_one(failing.case)) if simpler is not None
-    ]
-    return each[0] if each else failing
-
-
-def _judged(
-    judge: Judge, cases: Sequence[ConformanceCase]
-) -> Iterator[tuple[Meaning, Failing | None]]:
-    """Yield the cases that the engine has run, and how it differs."""
-    asked = judge.oracle.ask([*dict.fromkeys(map(judge.adapted, cases))])
-    meanings = [meaning for meaning in asked if judge.beyond(meaning) is None]
-    results = judge.runner.run([meaning.case for meaning in meanings])
-    for meaning, result in zip(meanings, results, strict=False):
-        if not judge.refused(result):
-            yield meaning, judge.failing(meaning, result)
+    each = [simpler for _, simpler in judge.judged(one_by_one(failing.case))]
+    return next(filter(None, each), failing)

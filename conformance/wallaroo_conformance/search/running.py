@@ -6,7 +6,6 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from wallaroo.engine import Capabilities, Case, Engine
@@ -29,7 +28,7 @@ from wallaroo_conformance.search.budget import MOST_CASES_A_JOB
 _FRAMES = 8  # the innermost frames of a crash's traceback are kept
 
 REFUSED = "refused: "
-"""The beginning of `Runner.beyond`'s answer if the engine refuses the application (build-2)."""
+"""The beginning of `Runner.refusal`'s answer (build-2)."""
 
 
 class HarnessError(Exception):
@@ -90,27 +89,6 @@ class Runner:
         finally:
             if pipe is not None:
                 pipe.reducing = False
-
-    def adapted(self, case: ConformanceCase) -> ConformanceCase:
-        """Return the case in a mode and with thresholds that the engine has."""
-        if case.small and not self.capabilities.small:
-            case = replace(case, small=False)
-        if case.isolation in self.capabilities.isolation:
-            return case
-        return replace(case, isolation=min(self.capabilities.isolation, default="isolated"))
-
-    def beyond(self, case: ConformanceCase) -> str | None:
-        """Return what the case needs and the engine does not claim, or `None`."""
-        can = self.capabilities
-        if case.isolation not in can.isolation:
-            return f"it has no {case.isolation} mode"
-        if case.alters and case.isolation == "trusting":
-            return "trusting mode is not promised to components that alter what they read"
-        if case.batches is not None and not can.batches:
-            return "it takes no chosen batches"
-        if case.number is not None and case.number > 1 and not can.partitions:
-            return "it has one partition only"
-        return self.refusal(case)
 
     def refusal(self, case: ConformanceCase) -> str | None:
         """Return what the engine says if it refuses the case's application (build-2)."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
+from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Result
-from wallaroo_conformance.judge.law import Law
-from wallaroo_conformance.judge.laws import LAWS, OF_TIMED_CASES
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
-from wallaroo_conformance.judge.relations import RELATIONS
-from wallaroo_conformance.judge.results import Failure, fits
+from wallaroo_conformance.judge.relations import Relation
+from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
 from wallaroo_conformance.search.explaining import failure_of
 from wallaroo_conformance.search.findings import Findings
@@ -94,9 +93,9 @@ class Search:
         self.oracle = Oracle(check.reference) if check.reference else reference_oracle()
         self._deadline = Deadline(check.budget.seconds, clock)
         self.runner = Runner(engine, check.job, check.options, self._deadline)
-        self.findings = Findings()
         most = max(int(check.job * _OWN_CASES), 1)
         can = self.runner.capabilities
+        self.findings = Findings(Claims(can))
         self._generation = Generation(
             check.seed, can.isolation, most, few=check.fail_fast, kafka=can.kafka
         )
@@ -123,7 +122,7 @@ class Search:
 
     def failure_of(self, case: ConformanceCase) -> Failure | None:
         """Return the failure of one case as it is; the case is neither counted nor reduced."""
-        failing = self._judge.first_failing([self._judge.adapted(case)])
+        failing = self._judge.first_failing([self._judge.claims.adapted(case)])
         return None if failing is None else failure_of(self._judge, failing, reduce=False)
 
     def search(self) -> None:
@@ -134,7 +133,7 @@ class Search:
         begun = self._deadline.spent
         with self._deadline.keeping_back(_AFTERWARDS):
             self._search(begun)
-        if not self.findings.failing and not self._missing():
+        if not self.findings.failing and not self.findings.unmet(self.check.rules):
             self._search(begun)
 
     def _search(self, begun: float) -> None:
@@ -146,7 +145,7 @@ class Search:
             if left is not None and left <= 0:
                 break
             self._tell("searching")
-            chunk = self._generation.next_chunk(left)
+            chunk = self._generation.next_chunk(left, timed=not self.findings.timed_refused)
             before = self.findings.generated
             rng = random.Random(self.check.seed + before)  # noqa: S311 - no secret
             answered = self._judge.try_cases(list(chunk), vary=budget.variant_every, rng=rng)
@@ -161,7 +160,7 @@ class Search:
 
     def _cover(self, answered: Sequence[tuple[Meaning, Result]], chunk: Chunk) -> None:
         """Note which facts the cases answered by the engine have met."""
-        drawn = {self._judge.adapted(case): by_chance for case, by_chance in chunk.items()}
+        drawn = {self._judge.claims.adapted(case): by_chance for case, by_chance in chunk.items()}
         for meaning, _ in answered:
             self.findings.coverage.add(meaning.case, meaning.facts, drawn=drawn[meaning.case])
 
@@ -172,56 +171,44 @@ class Search:
         timed = sum(case.timed for case in cases)
         taken = sum(meaning.case.timed for meaning, _ in answered)
         if timed >= _FEW and _MOSTLY_REFUSED * taken < timed:
-            self._generation.spare_timed = True
-            self.findings.spared = self.findings.timed_beyond
+            self.findings.refuse_timed()
 
     def top_up(self) -> None:
         """Look for cases that exercise laws which no case has exercised yet, and for relations."""
         looked, most = 0, self.check.budget.top_up
         while not self.findings.failing and looked < most and not self._ended:
-            laws, relations = self._missing(), self._uncompared()
-            if not laws and not relations:
+            unmet = self.findings.unmet(self.check.rules)
+            if not unmet:
                 break
+            laws = [law for law in unmet if not isinstance(law, Relation)]
             self._tell("topping up")
             cases = self._generation.more()
             looked += len(cases)
             useful = [
                 meaning.case
-                for meaning in self.oracle.ask(cases)
+                for meaning in (self.oracle.ask(cases) if laws else ())
                 if any(law.needs <= meaning.facts for law in laws)
             ]
-            vary = int(not useful)
-            if vary and relations:
-                useful = self._judge.offering(cases, relations)
-            self._try_chosen(useful[:_MOST_USEFUL], vary=vary)
+            chosen = useful[:_MOST_USEFUL] or cases[:: len(cases) // _MOST_USEFUL]
+            rng = random.Random(self.check.seed + looked)  # noqa: S311 - no secret
+            answered = self._judge.try_cases(chosen, vary=int(not useful), rng=rng)
+            self._cover(answered, dict.fromkeys(chosen, False))
 
-    def _missing(self) -> list[Law]:
-        """Return the laws that no case has exercised yet, and that some case may exercise."""
-        return [
-            law
-            for law in LAWS
-            if fits(law.rule, self.check.rules)
-            and law.rule not in self._judge.claims.unclaimed()
-            and self.findings.unmet(law.id)
-            and not (self.findings.spared and law.id in OF_TIMED_CASES)
-        ]
+    def find_failures(self) -> None:
+        """Look for failures; with `fail_fast` for one of the rules that are asked for.
 
-    def _try_chosen(self, chosen: Sequence[ConformanceCase], *, vary: int) -> None:
-        rng = random.Random(self.check.seed)  # noqa: S311 - no secret
-        answered = self._judge.try_cases(chosen, vary=vary, rng=rng)
-        self._cover(answered, dict.fromkeys(chosen, False))
-
-    def _uncompared(self) -> set[str]:
-        """Return the ids of the relations that have not been seen to hold yet, and that may be."""
-        if self.findings.failures_of(self.check.rules):
-            return set()
-        return {
-            relation.id
-            for relation in RELATIONS
-            if relation.id not in self.findings.unasked
-            and fits(relation.rule, self.check.rules)
-            and self.findings.unmet(relation.id)
-        }
+        Which rules a case exercises is known only when it has been reduced. If they are others, the
+        search goes on.
+        """
+        fail_fast, before = self.check.fail_fast, -1
+        while before < len(self.findings.failures):
+            before = len(self.findings.failures)
+            self.search()
+            self.top_up()
+            self.explain(1 if fail_fast else MOST_FAILURES)
+            if not fail_fast or self.findings.failures_of(self.check.rules):
+                break
+            self.findings.first_failure = None  # it was another rule's
 
     def explain(self, most: int = MOST_FAILURES) -> None:
         """Make failures of failing cases until none is left unexplained, or there are `most`.
@@ -257,8 +244,7 @@ class Search:
     def outcome(self) -> Outcome:
         """Return the results of the laws, and the failures, of the rules that are asked for."""
         rules = self.check.rules
-        laws = self.findings.law_results(rules, self._judge.claims.unclaimed())
-        return laws, self.findings.failures_of(rules)
+        return self.findings.law_results(rules), self.findings.failures_of(rules)
 
     def _tell(self, stage: str) -> None:
         """Tell the watcher what comes next, unless the user has asked to stop."""

@@ -32,7 +32,7 @@ INPUTS = (Input(0, b"a"), Input(0, b"b"), Input(0, b"a"))
 
 def beyond(case: ConformanceCase, **claims: str) -> str | None:
     [meaning] = reference_oracle().ask([case])
-    return Claims(Capabilities(**claims)).beyond(case, meaning.trace, meaning.facts)
+    return Claims(Capabilities(**claims)).beyond(meaning)
 
 
 def counting(*partitions: PartitionSpec) -> ConformanceCase:

@@ -11,15 +11,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from wallaroo_conformance.cases.case import ConformanceCase, Input
+from wallaroo_conformance.judge.law import Law
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.judge.relations import RELATIONS
 from wallaroo_conformance.judge.results import (
+    BROKEN,
     INCOMPLETE,
-    LawResult,
     Report,
-    TruncatedReportError,
-    read_reports,
     reports_to_json,
     worst,
 )
@@ -44,16 +43,14 @@ from wallaroo_conformance.report.showing import (
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
 
-def test_a_report_is_read_back_and_a_truncated_one_refused(kept: Report, broken: Report) -> None:
-    text = reports_to_json([kept, broken])
-    assert [report["engine"] for report in read_reports(text)] == ["reference", "no state"]
-    for damaged in (text[: len(text) // 2], "", "{}", reports_to_json([])):
-        with pytest.raises(TruncatedReportError):
-            read_reports(damaged)
-    form = json.loads(text)
-    form["reports"][0]["laws"].pop()
-    with pytest.raises(TruncatedReportError):
-        read_reports(json.dumps(form))
+def test_the_footers_of_a_report_say_what_must_be_there(kept: Report, broken: Report) -> None:
+    form = json.loads(reports_to_json([kept, broken]))
+    assert [report["engine"] for report in form["reports"]] == ["reference", "no state"]
+    assert form["footer"] == {"reports": 2, "exit": BROKEN}
+    for report in form["reports"]:
+        footer = report["footer"]
+        counts = [footer["laws"], footer["failures"]]
+        assert counts == [len(report["laws"]), len(report["failures"])]
 
 
 def test_no_report_is_no_pass() -> None:
@@ -70,7 +67,7 @@ def test_junit_counts_what_is_broken(broken: Report) -> None:
 
 
 def test_junit_names_tests_by_rule_and_tells_them_apart(kept: Report) -> None:
-    unmet = LawResult("dead-4", "stop", "a law that nothing met", "not exercised", 0, note="why")
+    unmet = Law("dead-4", "stop", "a law that nothing met").result("not exercised", 0, note="why")
     suite = ET.fromstring(reports_junit([replace(kept, laws=(*kept.laws, unmet))])).find(
         "testsuite"
     )
@@ -137,7 +134,7 @@ def test_every_report_says_what_was_covered(kept: Report) -> None:
     assert said in reports_junit([kept])
     assert said in markdown([kept])
     assert said in unescape(html([kept]))
-    [read] = read_reports(reports_to_json([kept]))
+    [read] = json.loads(reports_to_json([kept]))["reports"]
     assert read["coverage"]["pairs"] == kept.coverage.pairs
     assert read["coverage"]["unseen"] == kept.coverage.unseen
     fact, others = next(iter(kept.coverage.never.items()))

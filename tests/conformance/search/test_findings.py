@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from wallaroo_conformance.cases.case import WindowSpec
 from wallaroo_conformance.cases.composing import graph, record, step
+from wallaroo_conformance.judge.claims import Claims
+from wallaroo_conformance.judge.laws import exercised
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.findings import Findings
 
+from wallaroo.engine import Capabilities
+
 
 def statuses(findings: Findings) -> dict[str, str]:
-    results = findings.law_results("window-2", {})
+    results = findings.law_results("window-2")
     return {one.name: one.status for one in results if one.name in ("sliding", "grid")}
 
 
@@ -17,8 +21,8 @@ def test_a_rule_of_which_every_case_is_refused_waits_for_none() -> None:
     # `window-2/sliding` was met by no case. Of an engine that refuses windows it is not missing.
     case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
     meaning = reference_oracle().ask([case])[0]
-    findings = Findings()
-    findings.add_beyond(meaning, "refused: window-1, no windows", refused=True)
+    findings = Findings(Claims(Capabilities()))
+    findings.add_beyond(exercised(meaning.facts), "refused: window-1, no windows")
     assert statuses(findings) == {"sliding": "unsupported", "grid": "unsupported"}
     findings.add_kept(meaning)
     assert statuses(findings) == {"sliding": "not exercised", "grid": "kept"}
@@ -26,6 +30,7 @@ def test_a_rule_of_which_every_case_is_refused_waits_for_none() -> None:
 
 def test_a_rule_of_which_an_engine_claims_no_stop_waits_for_its_other_laws() -> None:
     case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
-    findings = Findings()
-    findings.add_beyond(reference_oracle().ask([case])[0], "it claims no stop", refused=False)
+    [meaning] = reference_oracle().ask([case])
+    findings = Findings(Claims(Capabilities()))
+    findings.add_beyond(exercised(meaning.facts), "it claims no stop")
     assert statuses(findings)["sliding"] == "not exercised"

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from wallaroo_conformance.cases.building import GeneratedCase, engine_case
+from wallaroo_conformance.cases.building import GeneratedCase, engine_case, operators_of
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.catalogue import catalogue
-from wallaroo_conformance.cases.vectors import edges, operators_of, steps
+from wallaroo_conformance.cases.tour import edges, steps
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.results import INCOMPLETE
 from wallaroo_conformance.report.showing import operators_text
