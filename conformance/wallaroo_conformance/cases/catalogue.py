@@ -16,6 +16,7 @@ from wallaroo.aggregations import AggregationRecord, WindowBounds, aggregation_o
 from wallaroo.canonical import structure_or_kind
 from wallaroo.components import (
     computation_of,
+    encoder_of,
     partition_function_of,
     state_builder_of,
     state_computation_of,
@@ -71,30 +72,17 @@ def _operators() -> Iterator[dict[str, Any]]:
         vectors = [_vector(payload, _fresh(record).call, payload) for payload in payloads]
         framing = {"header_length": record.header_length}
         yield {**_described(DECODERS, name, "decoder"), **framing, "vectors": vectors}
-    for name, encoder in ENCODERS.items():
-        encoding = wallaroo.TCPSinkConfig("127.0.0.1", 1, encoder).encoder
-        yield _with_vectors(ENCODERS, name, "encoder", encoding)
-    for table, kind in ((COMPUTATIONS, "computation"), (MULTI_COMPUTATIONS, "multi computation")):
+    for table, kind, record_of, vector in _SHOWN_BY_MESSAGES:
         for name in table:
-            made = computation_of(_component(table, name))
-            yield {**_with_vectors(table, name, kind, made), **_step(table, name, made)}
-    for name in ROUTES:
-        route = partition_function_of(_component(ROUTES, name))
-        kind = "key extractor" if name in KEYS else "partition function"
-        vectors = [_key_vector(route, message) for message in _messages(ROUTES, name)]
-        yield {**_described(ROUTES, name, kind), "vectors": vectors}
+            made = record_of(_component(table, name))
+            vectors = [vector(made, message) for message in _messages(table, name)]
+            known_as = "computation" in kind and not table.has(name, Trait.OF_STEP)
+            step = {"step": made.name} if known_as else {}  # its name in dead letters
+            kind_of_it = "key extractor" if name in KEYS else kind
+            yield {**_described(table, name, kind_of_it), **step, "vectors": vectors}
     for name, component in BUILDERS.items():
         built = _outcome(_fresh(state_builder_of(component)).call)
         yield {**_described(BUILDERS, name, "builder"), "vectors": [built]}
-    for table, kind in (
-        (STATE_COMPUTATIONS, "state computation"),
-        (STATE_MULTI_COMPUTATIONS, "multi state computation"),
-    ):
-        for name in table:
-            stateful = state_computation_of(_component(table, name))
-            vectors = [_state_vector(stateful, message) for message in _messages(table, name)]
-            described = {**_described(table, name, kind), **_step(table, name, stateful)}
-            yield {**described, "vectors": vectors}
     for name, function in EVENT_TIMES.items():
         shown = _records() if EVENT_TIMES.has(name, Trait.OF_TOPIC) else _triples()
         vectors = [_vector(one, function, _copy(one)) for one in shown]
@@ -111,17 +99,6 @@ def _operators() -> Iterator[dict[str, Any]]:
 
 def _component(table: Table, name: str) -> Any:
     return table[name]("step") if table.has(name, Trait.OF_STEP) else table[name]
-
-
-def _step(table: Table, name: str, made: Any) -> dict[str, Any]:
-    """Return the name that a component has in dead letters, unless it is its step's."""
-    return {} if table.has(name, Trait.OF_STEP) else {"step": made.name}
-
-
-def _with_vectors(table: Table, name: str, kind: str, record: Any) -> dict[str, Any]:
-    messages = _messages(table, name)
-    vectors = [_vector(message, _fresh(record).call, _copy(message)) for message in messages]
-    return {**_described(table, name, kind), "vectors": vectors}
 
 
 def _aggregation_vector(made: AggregationRecord, messages: list[Any]) -> dict[str, Any]:
@@ -195,6 +172,10 @@ def _records() -> list[KafkaRecord]:
     return [entry.record for entry in log if isinstance(entry, Consumed)]
 
 
+def _message_vector(record: Any, message: Any) -> dict[str, Any]:
+    return _vector(message, _fresh(record).call, _copy(message))
+
+
 def _vector(shown: Any, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
     return {"message": structure_or_kind(shown), **_outcome(call, *arguments)}
 
@@ -240,3 +221,14 @@ def _fresh(record: Any) -> Any:
 
 def _copy(message: Any) -> Any:
     return pickle.loads(pickle.dumps(message))  # noqa: S301 - our own bytes
+
+
+_SHOWN_BY_MESSAGES: tuple[tuple[Table, str, Callable[[Any], Any], Callable[..., Any]], ...] = (
+    (ENCODERS, "encoder", encoder_of, _message_vector),
+    (COMPUTATIONS, "computation", computation_of, _message_vector),
+    (MULTI_COMPUTATIONS, "multi computation", computation_of, _message_vector),
+    (ROUTES, "partition function", partition_function_of, _key_vector),
+    (STATE_COMPUTATIONS, "state computation", state_computation_of, _state_vector),
+    (STATE_MULTI_COMPUTATIONS, "multi state computation", state_computation_of, _state_vector),
+)
+"""Tables with what operators are called, how they become components, and what shows them."""

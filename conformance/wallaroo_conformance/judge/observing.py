@@ -265,7 +265,7 @@ class Observer:
             Fact.ACCUMULATOR_SHARED: sliding and alters,
             Fact.FIRED_SESSION: isinstance(windows, SessionWindows),
             Fact.FIRED_COUNT: counts,
-            Fact.FIRED_BY_TIMEOUT: counts and windows.timeout is not None,
+            Fact.FIRED_BY_TIMEOUT: getattr(windows, "timeout", None) is not None,
         }
 
     def _index(self, site: CallSite) -> int:

@@ -133,7 +133,7 @@ class Findings:
     def excuse(self, failing: Failing) -> str | None:
         """Return why a difference is no fault: a law that the engine does not claim explains it."""
         law = self.claims.excuse(failing.meaning.facts, failing.kinds)
-        return law and f"a consequence of {law.rule}, which it does not claim"
+        return None if law is None else f"a consequence of {law.rule}, which it does not claim"
 
     def add_failure(self, failure: Failure) -> None:
         """Note the failure of a failing case, and drop the failing cases that it explains."""
