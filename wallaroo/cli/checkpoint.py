@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from wallaroo.cli.arguments import KEY_HELP, count, key_of
 from wallaroo.cli.main import Subparsers, parse
-from wallaroo.engine import load_engine, places_of_kafka
+from wallaroo.cli.terminal import byte_progress
+from wallaroo.engine import load_engine
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key
 from wallaroo.loading import load_application, load_function, set_up
@@ -33,6 +35,7 @@ from wallaroo.transport.checkpoint import (
     trust,
     unused,
 )
+from wallaroo.transport.kafka.moved import exactly_once
 from wallaroo.transport.migration import Migration
 from wallaroo.transport.old_states import FreshStates
 from wallaroo.transport.stored import (
@@ -41,6 +44,7 @@ from wallaroo.transport.stored import (
     StoredWindow,
     look_at_log,
     open_stored,
+    refuse_half_deleted,
     rewrite,
     stored_entities,
     stored_windows,
@@ -268,13 +272,7 @@ def _entities(
 
 def _verify(directory: Path, stored: StoredCheckpoint, log: LogPart) -> int:
     unread = stored.verify()
-    position = stored.position()
-    there_is_none = stored.holds_log and log.ends.last is None
-    if not there_is_none and not log.ends.first <= position <= log.ends.following:
-        raise CheckpointError(
-            f"the checkpoint {directory} is half deleted: its state knows the records before "
-            f"{position}, and its input log holds {log.ends.first} to {log.ends.following}"
-        )
+    refuse_half_deleted(directory, stored, log.ends)
     torn = "" if log.torn is None else f"; the log's end is cut off, as by a crash: {log.torn}"
     print(f"all of {directory} is whole{torn}" + (f"; not read: {unread}" if unread else ""))
     return 0
@@ -294,26 +292,31 @@ def _rewrite(directory: Path, identity: Identity, options: argparse.Namespace) -
         migration = Migration(change, fresh, coded=identity.coded)
     new = replace(
         identity,
-        engine=options.to or identity.engine,
+        engine=open_stored(directory, options.to or identity.engine).engine,
         partitions=options.partitions or identity.partitions,
     )
     if new.engine != identity.engine:
         _refuse_other_engine(directory, identity, new.engine, application)
     target = options.output or directory.with_name(directory.name + ".migrated")
-    state = rewrite(
-        directory,
-        identity,
-        target,
-        new,
-        change=(lambda state: state) if migration is None else migration.migrated,
-        application=application,
-    )
+    with byte_progress(f"writing {target}", None, sys.stderr):
+        state = rewrite(
+            directory,
+            identity,
+            target,
+            new,
+            change=(lambda state: state) if migration is None else migration.migrated,
+            application=application,
+        )
     changed = "" if migration is None else f", {migration.changed:,} of them changed"
     print(
         f"{state.parts:,} states and accumulators{changed}; the new checkpoint is {target}, and "
         f"{directory} is as it was"
     )
-    if migration is None:
+    if new.engine != identity.engine and exactly_once(application):
+        print(
+            f"Outputs to Kafka go on with the new one: a run on {directory} is refused from now on"
+        )
+    elif migration is None:
         print("Run one of the two only: TCP peers of both would get outputs twice")
     return 0
 
@@ -332,11 +335,9 @@ def _refuse_other_engine(
     identify(directory / IDENTITY, identity.engine, application, None)
     if not identity.has_topology_of(application):
         raise CheckpointError(
-            f"the checkpoint {directory} is of another topology than {application.name!r} today"
-        )
-    for _, place in places_of_kafka(application):
-        raise CheckpointError(
-            f"{place}: where an engine stands in topics of Kafka is not carried to another engine"
+            f"the checkpoint {directory} is of another topology than {application.name!r} today. "
+            "Name the application as it was, and change it on the other engine; or run this one on "
+            "the checkpoint once, with --accept-topology"
         )
 
 

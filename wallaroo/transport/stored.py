@@ -10,10 +10,11 @@ number of partitions, and another engine (scale-1).
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,17 +27,19 @@ from wallaroo.transport.checkpoint import (
     IDENTITY,
     INPUT,
     LOCK,
+    RESTORE,
     CheckpointDirectory,
     CheckpointError,
     Identity,
     write_identity,
 )
 from wallaroo.transport.input_log import InputLogError
+from wallaroo.transport.kafka.moved import exactly_once, shut_out_old
 from wallaroo.transport.log_directory import LogEnds, create, ends, read
 from wallaroo.transport.log_format import FileHead
 from wallaroo.transport.private import make_private, sync_directory
 from wallaroo.transport.shadows import structure_of
-from wallaroo.transport.stamps import Stamp
+from wallaroo.transport.stamps import Stamp, born, random_bytes
 from wallaroo.transport.stored_state import StoredState, windows_from
 from wallaroo.windowing.kinds import Count, kind_of
 from wallaroo.windows import windows_of
@@ -96,7 +99,15 @@ class Overview:
 
 
 class StoredCheckpoint(Protocol):
-    """An engine's part of a checkpoint."""
+    """An engine's part of a checkpoint.
+
+    Attributes:
+        engine: name of the engine in the identities of its checkpoints.
+        client: what the transactional id of the client of a topic's first partition ends with.
+    """
+
+    engine: str
+    client: str = ""
 
     def stamps(self) -> Iterator[tuple[Path, Stamp]]:
         """Yield the files that say whose this part is, and what they say (recover-3).
@@ -225,6 +236,21 @@ def open_stored(directory: Path, engine: str) -> StoredCheckpoint:
     return stored
 
 
+def refuse_half_deleted(directory: Path, stored: StoredCheckpoint, log: LogEnds) -> None:
+    """Refuse a checkpoint whose input log does not fit its state.
+
+    Raises:
+        CheckpointError: it does not.
+    """
+    position = stored.position()
+    there_is_none = stored.holds_log and log.last is None
+    if not there_is_none and not log.first <= position <= log.following:
+        raise CheckpointError(
+            f"the checkpoint {directory} is half deleted: its state knows the records before "
+            f"{position}, and its input log holds {log.first} to {log.following}. {RESTORE}"
+        )
+
+
 def rewrite(
     directory: Path,
     old: Identity,
@@ -236,7 +262,8 @@ def rewrite(
 ) -> StoredState:
     """Write a checkpoint anew beside the old one, which stays as it is (scale-1, scale-2).
 
-    No run can use the old one meanwhile. The new one gets its name only if it is whole.
+    No run can use the old one meanwhile. The new one gets its name only if it is whole. If the
+    outputs to Kafka go on with another engine, no run can use the old one from then on.
 
     Args:
         directory: the checkpoint.
@@ -252,14 +279,19 @@ def rewrite(
     Raises:
         CheckpointError: the target exists or cannot be written, the checkpoint is in use, or it
             holds what the new one could not.
+        WallarooError: brokers cannot be told that its outputs go on elsewhere.
     """
     if target.exists():
         raise CheckpointError(f"{target} exists already: move it elsewhere")
     begun = target.with_name(target.name + ".new")
     opened = CheckpointDirectory(directory, old.engine)
     try:
+        fcntl.flock(opened.lock, fcntl.LOCK_SH)  # who only reads a part sees that no run writes it
         stored = open_stored(directory, old.engine)
         stored.verify()
+        files, _ = read(opened.input_log)
+        log = ends(files)
+        refuse_half_deleted(directory, stored, log)
         state = change(stored.state())
         if state.logged is None:
             raise CheckpointError(
@@ -268,10 +300,18 @@ def rewrite(
             )
         shutil.rmtree(begun, ignore_errors=True)
         make_private(begun)
-        shutil.copytree(opened.input_log, begun / INPUT)
-        if new.engine != old.engine and not any((begun / INPUT).glob("*.log")):
-            # Spark's own log of offsets was the log, and all of it has had its effect.
-            create(begun / INPUT, FileHead(state.position, state.now, new.stamp))
+        sinks = [] if new.engine == old.engine else exactly_once(application)
+        if sinks:
+            if log.last is not None:
+                _refuse_unfinished(directory, log.following - state.position)
+            new = replace(new, stamp=born(random_bytes), runs=())
+        if sinks or (not files and new.engine != old.engine):
+            # All of the log has had its effect: it may stand in Spark's own log of offsets.
+            now = max([state.now, *[file.latest_at for file in files]])
+            make_private(begun / INPUT)
+            create(begun / INPUT, FileHead(state.position, now, new.stamp))
+        else:
+            shutil.copytree(opened.input_log, begun / INPUT)
         if new.engine == old.engine:
             for file in directory.iterdir():
                 if file.is_file() and file.name not in (LOCK, IDENTITY):
@@ -279,6 +319,8 @@ def rewrite(
         write_identity(begun / IDENTITY, new)
         open_stored(begun, new.engine).write(state, new, application)
         os.sync()  # every file is on the disk before the name is
+        if sinks and application is not None:
+            shut_out_old(application, old.stamp.checkpoint, state.topics, stored.client)
         begun.rename(target)
         sync_directory(target.parent)
     except OSError as error:
@@ -287,3 +329,17 @@ def rewrite(
         shutil.rmtree(begun, ignore_errors=True)  # it is still there if something failed
         opened.close()
     return state
+
+
+def _refuse_unfinished(directory: Path, waiting: int) -> None:
+    """Refuse a log of which the brokers may have outputs that the state does not tell of.
+
+    Raises:
+        CheckpointError: records wait in it.
+    """
+    if waiting:
+        raise CheckpointError(
+            f"{waiting:,} records wait in {directory}, and their outputs may be in Kafka already. "
+            "Run the application on it as before, and stop it in order: then it can "
+            "be written anew"
+        )

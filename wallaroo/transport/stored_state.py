@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.changed_topology import (
@@ -34,6 +34,9 @@ from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 
 Part: TypeAlias = Callable[[bytes], Any]
 """Returns an accumulator, in the form that is wanted, from its bytes."""
+
+
+Name = TypeVar("Name", str, int)
 
 
 class StoredEntity(NamedTuple):
@@ -164,12 +167,16 @@ class StoredState:
 
 
 def with_ends(
-    times: Mapping[str, StoredTime], logged: Mapping[str, LoggedSource]
-) -> dict[str, StoredTime]:
-    """Return the times of sources, in which those that have ended by the log have ended."""
-    nothing = StoredTime(None, None, ended=False)
-    ended = [name for name, source in logged.items() if source.ended]
-    return {**times, **{name: times.get(name, nothing)._replace(ended=True) for name in ended}}
+    times: Mapping[Name, StoredTime], logged: Mapping[Name, LoggedSource]
+) -> dict[Name, StoredTime]:
+    """Return the times of sources, and partitions; those that have ended by the log have ended."""
+    found = dict(times)
+    for name, source in logged.items():
+        if source.ended or source.partitions:
+            time = times.get(name, StoredTime(None, None, ended=False))
+            parts = with_ends(time.partitions, source.partitions)
+            found[name] = time._replace(ended=time.ended or source.ended, partitions=parts)
+    return found
 
 
 def refusals(directory: Path, application: Application, state: StoredState) -> list[str]:

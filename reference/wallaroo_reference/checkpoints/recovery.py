@@ -335,8 +335,8 @@ class Recovery(OnDisk):
                 positions.assigned(record)
         begin = positions.before(self.position)
         if head is None:
-            return Kept(born, begin)
-        return Kept(born, begin, head.sinks, head.topics)
+            return Kept(born, begin, end=end)
+        return Kept(born, begin, head.sinks, head.topics, end)
 
     @override
     def generators(self) -> Mapping[str, LoggedSource]:

@@ -48,6 +48,8 @@ class ReferenceCheckpoint(StoredCheckpoint):
         directory: the checkpoint's directory.
     """
 
+    engine = ENGINE
+
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
@@ -123,6 +125,11 @@ class ReferenceCheckpoint(StoredCheckpoint):
                     head.generators.get(name, LoggedSource()),
                     ended=time.ended,
                     position=head.positions.get(name),
+                    partitions={
+                        number: LoggedSource(ended=True)
+                        for number, part in time.partitions.items()
+                        if part.ended
+                    },
                 )
                 for name, time in moment.sources.items()
             },
@@ -196,7 +203,7 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
     blobs = [(place, blob) for place, some in enumerate(cells) for blob in divided(some)]
     logged = state.logged or {}
     generators = {
-        name: replace(source, ended=False)
+        name: replace(source, ended=False, partitions={})
         for name, source in logged.items()
         if source.last or source.behind
     }

@@ -22,7 +22,7 @@ from wallaroo.topology import Application, SinkId
 from wallaroo.transport.checkpoint import RESTORE, CheckpointError
 from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.kafka.destination import Destination, destination_of, persisting
-from wallaroo.transport.kafka.producing import Position, forgotten
+from wallaroo.transport.kafka.producing import Position, forgotten, older
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.stamped import read_stamped, write_stamped
@@ -118,11 +118,7 @@ class KafkaSinks:
                 position = Position(0)
             _, count = read_note(position.note)
             if count and position.number >= end:
-                raise CheckpointError(
-                    f"{there.name}: the brokers at {there.brokers} have outputs of record "
-                    f"{position.number}, and the input log ends before record {end}: the "
-                    f"checkpoint is older than its outputs. {RESTORE}"
-                )
+                raise older(there.name, there.brokers, position.number, end)
             note = note_of(self.departure.run, count)
             producer.deliver_once([], position._replace(note=note))
 

@@ -13,8 +13,9 @@ from wallaroo.windowing.kinds import kind_of
 from wallaroo.windowing.watermarks import NEVER, NO_TIME
 from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.live.checkpoint import ENGINE, RESUME, STAMP
+from wallaroo_spark.live.checkpoint import ENGINE, RESUME, SINKS, STAMP
 from wallaroo_spark.live.failures import explaining
+from wallaroo_spark.live.kafka_sinks import Noted, write_noted
 from wallaroo_spark.live.layout import LAYOUT, Layout, write_layout
 from wallaroo_spark.live.resume import Resume, write_resume
 from wallaroo_spark.live.stamped import write_stamped
@@ -44,6 +45,8 @@ def write_parts(directory: Path, state: StoredState, layout: Layout, identity: I
     resume = Resume(position, 0 if state.steps and position else None, state.logged or {})
     write_resume(directory / RESUME, resume, stamp)
     write_layout(directory / LAYOUT, layout, stamp)
+    if state.topics and not (directory / SINKS).exists():  # it was copied, or is another engine's
+        write_noted(directory / SINKS, Noted(state.topics), stamp)
     make_private(directory / ENGINE)
     if position:
         write_part(directory / ENGINE, state, layout, identity.partitions, coded=identity.coded)
@@ -102,6 +105,7 @@ class _Part:
             for group, members in enumerate(self._layout.members)
             for member, place in enumerate(members)
         }
+        found: dict[Address, list[tuple[bytes, bytes]]] = {}
         for entity in state.entities:
             held = places.get(Place(entity.partition))
             if held is None:
@@ -110,8 +114,10 @@ class _Part:
             if entity.partition in self._layout.expire_after:
                 visited = state.now if entity.visited is None else entity.visited
             blob = Stored(entity.state, visited, coded).packed()
-            entities = self._held_at(self._address(held[0], entity.key))
-            entities.put(self._prefix(*held) + entity.key, blob)
+            some = found.setdefault(self._address(held[0], entity.key), [])
+            some.append((self._prefix(*held) + entity.key, blob))
+        for address, some in found.items():
+            self._held_at(address).fill(some)
 
     def put_windows(self, state: StoredState) -> None:
         """Put the open windows, and how far time has come."""

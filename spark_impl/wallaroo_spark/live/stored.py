@@ -33,8 +33,9 @@ from wallaroo.windowing.watermarks import NEVER, NO_TIME
 from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.live.checkpoint import ENGINE, RESUME, stamps_in
+from wallaroo_spark.live.checkpoint import ENGINE, RESUME, SINKS, stamps_in
 from wallaroo_spark.live.failures import explaining
+from wallaroo_spark.live.kafka_sinks import read_noted
 from wallaroo_spark.live.layout import LAYOUT, Layout, layout_of, read_layout
 from wallaroo_spark.live.new_part import write_parts
 from wallaroo_spark.live.offset_log import RECORDS
@@ -64,6 +65,8 @@ class StoredOnSpark(StoredCheckpoint):
     Args:
         directory: the checkpoint's directory.
     """
+
+    engine, client = ENGINE, "-0"
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -194,6 +197,7 @@ class StoredOnSpark(StoredCheckpoint):
             [entity for entity in entities if not layout.expired(entity, now)],
             windows,
             logged,
+            topics=read_noted(self._directory / SINKS).topics,
             at=self._at(),
         )
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import pickle
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from wallaroo_spark.wire.job import SEGMENT_BYTES, Address
@@ -100,6 +100,15 @@ class Entities:
         self._weight += self._weighed(entity, state)
         segment[entity] = state
         self._dirty.add(number)
+
+    def fill(self, entities: Sequence[tuple[bytes, bytes]]) -> None:
+        """Set the states of many entities where there is none so far: no segment is split."""
+        weight = sum([self._weighed(*entity) for entity in entities])
+        self._number = -(-weight // self._segment_bytes)
+        self._segments = {number: {} for number in range(self._number)}
+        self._dirty.update(self._segments)
+        for entity in entities:
+            self.put(*entity)
 
     def remove(self, entity: bytes) -> None:
         """Remove the entity with that id, if there is one; `flush` writes it."""

@@ -45,7 +45,10 @@ def test_scale_1_what_is_written_is_what_is_read(tmp_path):
             StoredWindows(1, B, [(1, 2, PART)]),
         ],
         logged={
-            "topic": LoggedSource(position=Position("id", {0: 7, 1: 9}, 3, {0: 7, 1: 20})),
+            "topic": LoggedSource(
+                position=Position("id", {0: 7, 1: 9}, 3, {0: 7, 1: 20}),
+                partitions={0: LoggedSource(ended=True)},
+            ),
             "made": LoggedSource(True, encoded(4), 2),
         },
         outputs={("p", 0): 5},

@@ -14,6 +14,7 @@ from running import wallaroo
 
 from wallaroo.cli.main import main
 from wallaroo.keys import partition_number
+from wallaroo.transport.checkpoint import read_identity
 from wallaroo.transport.shadows import structure_of
 
 
@@ -361,3 +362,18 @@ def test_what_cannot_be_written_anew_is_refused(copy, capsys, monkeypatch, optio
     assert code in (1, 2)
     assert said in capsys.readouterr().err
     assert {path.name for path in copy.iterdir()} <= {"__pycache__", "c", "letters.py"}
+
+
+def test_a_checkpoint_without_its_input_is_not_written_anew(copy, capsys):
+    shutil.rmtree(copy / "c" / "input")
+    new = copy / "new"
+    assert main(["checkpoint", str(copy / "c"), "--partitions", "2", "-o", str(new)]) == 1
+    assert "half deleted" in capsys.readouterr().err
+    assert not new.exists()
+
+
+def test_an_engine_goes_on_with_what_another_one_stores(copy):
+    new = copy / "new"
+    app = ["--app", str(copy / "letters.py"), "-o", str(new)]
+    assert main(["checkpoint", str(copy / "c"), "--to", "compiled", *app]) == 0
+    assert read_identity(new / "identity.json").engine == "reference"

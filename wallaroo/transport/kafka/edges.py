@@ -30,6 +30,7 @@ class Kept:
         id: what tells the checkpoint from every other; `None`: the run has none.
         positions: of each source that has begun.
         delivered: number of outputs of each sink before the position.
+        end: number of the log's next record.
         partitions: of each sink's topic, at its first start (kafka-13).
     """
 
@@ -37,6 +38,7 @@ class Kept:
     positions: Mapping[str, Position] = field(default_factory=dict)
     delivered: Mapping[SinkId, int] = field(default_factory=dict)
     partitions: Mapping[SinkId, int] = field(default_factory=dict)
+    end: int = 0
 
 
 class KafkaEdges(KafkaSources):
@@ -121,7 +123,9 @@ class KafkaEdges(KafkaSources):
         self.partitions[id_] = there.partitions
         if there.id is not None:
             delivered = kept.delivered.get(id_, 0)
-            transactions = Transactions(there.id, self._interval, delivered, self._accept_repeats)
+            transactions = Transactions(
+                there.id, self._interval, delivered, kept.end, self._accept_repeats
+            )
         sink = KafkaSink(
             id_,
             there.cluster(),

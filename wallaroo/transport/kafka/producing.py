@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import Produced, partition_of
 from wallaroo.text import escaped
+from wallaroo.transport.checkpoint import RESTORE, CheckpointError
 from wallaroo.transport.kafka.cluster import (
     BrokerError,
     BrokersAwayError,
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 _WAIT = 0.05  # seconds between looks whether to go on
 _ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
+
+MOVED = "moved"
+"""The note of a checkpoint whose outputs go on with another one (`wallaroo.transport.kafka.moved`).
+"""
 
 Delivered: TypeAlias = "Callable[[KafkaError | None, Message], None]"
 """Called when an output is delivered, or cannot be."""
@@ -114,6 +119,7 @@ class OutputProducer:
 
         Raises:
             BrokerError: the brokers do not answer.
+            ShutOutError: another checkpoint was made of this one, for another engine (scale-2).
         """
         kafka, self._place = self._kafka, place
         try:
@@ -129,6 +135,12 @@ class OutputProducer:
             raise self._cluster.error(committed.error, f"group {escaped(place.group)}")
         if committed.offset >= 0:
             self._committed = Position(committed.offset, committed.metadata or "")
+            if self._committed.note == MOVED:
+                raise ShutOutError(
+                    f"{self._name}: a checkpoint for another engine was made of this one, and the "
+                    "outputs go on there. Run that one, or write it anew for this engine: wallaroo "
+                    "checkpoint THAT --to ENGINE --app APP -o NEW (scale-2)"
+                )
         return self._committed
 
     def begin(self) -> None:
@@ -304,4 +316,19 @@ def forgotten(name: str, brokers: str, group: str, delivered: str) -> BrokerErro
         "(offsets.retention.minutes), or these are other brokers. The outputs that were made after "
         "the checkpoint's last state may be there or not. To send them, perhaps again, run with "
         "--accept-repeats (kafka-16)"
+    )
+
+
+def older(name: str, brokers: str, number: int, end: int) -> CheckpointError:
+    """Return why a start is refused if brokers have outputs that the log has no records for.
+
+    Args:
+        name: the sink's, for messages.
+        brokers: see `Cluster`.
+        number: of the record that caused the last of them.
+        end: number of the log's next record.
+    """
+    return CheckpointError(
+        f"{name}: the brokers at {brokers} have outputs of record {number}, and the input log ends "
+        f"before record {end}: the checkpoint is older than its outputs. {RESTORE}"
     )

@@ -29,6 +29,7 @@ from wallaroo.transport.kafka.producing import (
     Place,
     Position,
     forgotten,
+    older,
 )
 from wallaroo.transport.threads import Post
 
@@ -51,12 +52,14 @@ class Transactions:
             under which positions are committed.
         interval: seconds that a transaction stays open.
         delivered: number of outputs that the checkpoint says were delivered.
+        end: number of the input log's next record.
         accept_repeats: go on if the brokers have forgotten the position (kafka-16).
     """
 
     id: str
     interval: float
     delivered: int
+    end: int
     accept_repeats: bool = False
 
 
@@ -126,7 +129,8 @@ class KafkaSink(OutputSink):
         """Shut out every earlier run, and learn what it has committed; it blocks (kafka-15).
 
         Raises:
-            BrokerError: the brokers do not answer, or have forgotten the position (kafka-16).
+            BrokerError: the brokers do not answer, have forgotten the position, or have one of
+                a later run (kafka-16).
         """
         if self._transactions is None:
             return
@@ -134,6 +138,8 @@ class KafkaSink(OutputSink):
         committed = self._producer.take_over(Place(group, _PLACE))
         if committed is not None:
             self.position = committed.number
+            if self.position > self._transactions.end:
+                raise older(self._name, self._brokers, self.position - 1, self._transactions.end)
         elif delivered and not self._transactions.accept_repeats:
             raise forgotten(self._name, self._brokers, group, f"{delivered} outputs")
 

@@ -75,7 +75,7 @@ def outputs(*numbers, partition=0):
 
 
 def once(name, delivered=0, interval=0.05):
-    return Transactions(f"{name}", interval, delivered)
+    return Transactions(f"{name}", interval, delivered, 1 << 40)
 
 
 def values(kafka, topic):
@@ -137,7 +137,7 @@ def test_a_start_is_refused_if_the_brokers_have_forgotten_what_was_delivered(kaf
     topic = kafka.topic()
     with pytest.raises(BrokerError, match=r"no position .* 7 outputs were delivered.*kafka-16"):
         sinks.open(topic, once(topic, delivered=7))
-    accepted = sinks.open(topic, Transactions(topic, 0.05, 7, accept_repeats=True))
+    accepted = sinks.open(topic, Transactions(topic, 0.05, 7, 1 << 40, accept_repeats=True))
     sinks.write(accepted, *outputs(3))
     sinks.drain(accepted)
     assert values(kafka, topic)[0] == [3]
