@@ -130,7 +130,7 @@ def kill(
     with mutant.during():
         if mutant.shown_by == "live":
             patience = _LIVE_PATIENCE if mutant.rule else PATIENCE
-            _, failures = check_live(mutant.make(), "*", seed, patience=patience)
+            _, failures = check_live(mutant.make(), mutant.rule or "*", seed, patience=patience)
         elif mutant.shown_by == "language":
             _, failures = check_language("*")
         else:

@@ -102,6 +102,8 @@ _RULES: tuple[Rule, ...] = (
     Rule("recover-2", "Sinks get every output at least once", _RECOVERY),
     Rule("recover-3", "A part of another checkpoint is refused", _RECOVERY),
     Rule("recover-4", "States that would be built otherwise are refused", _RECOVERY),
+    Rule("scale-1", "A run may go on with other partitions, or on another engine", _RECOVERY),
+    Rule("scale-2", "The old checkpoint stays as it was", _RECOVERY),
     Rule("graph-1", "Two forms, one application", _GRAPHS),
     Rule("graph-2", "A pipeline used twice branches", _GRAPHS),
     Rule("graph-3", "A merge is the union", _GRAPHS),

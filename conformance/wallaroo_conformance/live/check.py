@@ -17,6 +17,7 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo_conformance.judge.law import Law, LawResult, Status
 from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.live.kafka import check_kafka
+from wallaroo_conformance.live.moving import moving_scenario
 from wallaroo_conformance.live.random_steps import random_scenario
 from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Scenario
 from wallaroo_conformance.live.scenarios import DEATH, RECOVERING_TOUR, SPECIAL, TOUR
@@ -49,6 +50,9 @@ _LAWS: Mapping[str, str] = {
     "and nothing on the disk is changed",
     "recover-4": "a stored state or accumulator that lacks what its class has today is refused, "
     "unless the class or the user takes care of it",
+    "scale-1": "cut anywhere, with another number of partitions and another engine behind the cut, "
+    "a run gives what it gives without a change",
+    "scale-2": "the checkpoint that was written anew stays as it was",
 }
 
 LIVE_LAWS: Mapping[str, Law] = {rule: Law(rule, "live", says) for rule, says in _LAWS.items()}
@@ -59,6 +63,7 @@ PATIENCE = 120.0
 
 _SECONDS = 20.0  # for random steps
 _MOST_RUNS = 24
+_MOVES = 4  # of so many random runs one changes the number of partitions, or the engine
 _LAST_LINES = 12  # of the server's messages that are shown
 
 
@@ -87,7 +92,7 @@ def check_live(
     if engine.capabilities().live:
         printed = io.StringIO()
         if any(fits(rule, rules) for rule in _LAWS):
-            failure = _run_all(engine, random_seed, patience, printed, count, left_out)
+            failure = _run_all(engine, rules, random_seed, patience, printed, count, left_out)
         if brokers is not None and engine.capabilities().kafka:
             with _captured(printed):
                 of_kafka = check_kafka(engine, rules, brokers, patience)
@@ -112,19 +117,23 @@ def check_live(
 
 def _run_all(
     engine: Engine,
+    rules: str,
     random_seed: int,
     patience: float,
     printed: io.StringIO,
     count: Counter[str],
     left_out: dict[str, str],
 ) -> Failure | None:
-    """Run everything; return what broke.
+    """Run what is about these rules, and what chance decides; return what broke.
 
     Runs are counted by rule in `count`; `left_out` gets the reasons why some are left out.
     """
     try:
         with _captured(printed):
             for scenario, mode in _scenarios(engine, random_seed):
+                about = scenario.rules
+                if about and not any(fits(rule, rules) for rule in about):
+                    continue
                 if why := _left_out(scenario, engine):
                     left_out |= dict.fromkeys(scenario.rules, why)
                     continue
@@ -132,14 +141,14 @@ def _run_all(
                     scenario.script(run)
                 count.update(scenario.rules)
     except BrokenRuleError as broken:
-        rules, text = broken.rules, broken.text
+        named, text = broken.rules, broken.text
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
-        rules, text = ("stop-1",), crash(error).error
+        named, text = ("stop-1",), crash(error).error
     else:
         return None
     last = [f"  {line}" for line in printed.getvalue().splitlines()[-_LAST_LINES:]]
     text = "\n".join([text, "the server said:", *last])
-    return Failure(tuple([LIVE_LAWS[rule] for rule in rules]), None, text=text)
+    return Failure(tuple([LIVE_LAWS[rule] for rule in named]), None, text=text)
 
 
 def _scenarios(engine: Engine, random_seed: int) -> Iterator[tuple[Scenario, Isolation]]:
@@ -154,14 +163,22 @@ def _scenarios(engine: Engine, random_seed: int) -> Iterator[tuple[Scenario, Iso
     yield from [(scenario, modes[-1]) for scenario in SPECIAL]
     rng, number = Random(random_seed), 0  # noqa: S311 - no secret
     end = time.monotonic() + _SECONDS
-    while number < _MOST_RUNS and (number == 0 or time.monotonic() < end):
-        yield random_scenario(rng, may_recover=capabilities.recovery), rng.choice(modes)
+    while number < _MOST_RUNS and (number < 2 or time.monotonic() < end):
+        moves = number % _MOVES == 1
+        made = (
+            moving_scenario(rng)
+            if moves
+            else random_scenario(rng, may_recover=capabilities.recovery)
+        )
+        yield made, rng.choice(modes)
         number += 1
 
 
 def _left_out(scenario: Scenario, engine: Engine) -> str:
     if scenario.recovers and not engine.capabilities().recovery:
         return "it does not claim to recover"
+    if "scale-1" in scenario.rules and not hasattr(engine, "stored"):
+        return "it does not show what its checkpoints hold"
     try:
         scenario.application.check(engine.check)
     except UnsupportedTopology as refused:

@@ -22,7 +22,7 @@ def mixes(run: LiveRun) -> None:
     run.note("the checkpoint is copied")
     run.serve_from(copy)
     _end_with(run, "first", b"b")
-    ours, theirs = _files(run.checkpoint), _files(copy)
+    ours, theirs = files_of(run.checkpoint), files_of(copy)
     parts = sorted({name.partition("/")[0] for name in theirs if theirs[name] != ours.get(name)})
     for part in parts if len(parts) > 1 else []:  # a copy of its only part is the copy
         shutil.rmtree(mixed, ignore_errors=True)
@@ -65,20 +65,21 @@ def _refuses(
     run: LiveRun, rule: str, checkpoint: Path, application: LiveApplication | None = None
 ) -> str:
     """Let the engine refuse a checkpoint; return what it says."""
-    before = _files(checkpoint)
+    before = files_of(checkpoint)
     try:
         run.serve_from(checkpoint, application)
     except WallarooError as error:
         said = str(error)
     else:
         run.broken((rule,), "the checkpoint is not refused")
-    after = _files(checkpoint)
+    after = files_of(checkpoint)
     if changed := [name for name in {**before, **after} if before.get(name) != after.get(name)]:
         run.broken((rule,), f"it is refused, and files are changed: {', '.join(sorted(changed))}")
     return said
 
 
-def _files(directory: Path) -> Mapping[str, bytes]:
+def files_of(directory: Path) -> Mapping[str, bytes]:
+    """Return the files of a checkpoint by their names in it."""
     paths = [path for path in directory.rglob("*") if path.is_file()]
     return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
 

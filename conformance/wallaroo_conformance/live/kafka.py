@@ -29,6 +29,7 @@ from wallaroo_conformance.cases.operators.topics import keyed
 from wallaroo_conformance.cases.operators.triples import ByLetter, RememberEach, triple
 from wallaroo_conformance.judge.law import Law, LawResult
 from wallaroo_conformance.judge.results import Failure, fits
+from wallaroo_conformance.live.rewriting import OTHER, home_of, write_anew
 from wallaroo_conformance.search.running import crash
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _LAWS = {
     "was made again, is refused by name",
     "kafka-6": "a partition that is added to a topic is read from its first record on",
     "kafka-10": "a bounded read of committed records gives the same bytes as without a broker",
+    "scale-2": "with another number of partitions, and on another engine, readers of committed "
+    "records see each output once, and a run from the old checkpoint is refused",
 }
 KAFKA_LAWS: Mapping[str, Law] = {rule: Law(rule, "brokers", says) for rule, says in _LAWS.items()}
 """What must hold against brokers: one law for each rule."""
@@ -80,6 +83,7 @@ class _Run:
         until: where the source ends.
         checkpoint: the directory of the checkpoint; `None`: the engine does not recover.
         patience: seconds that any one thing may take.
+        other: name of the engine that goes on with its checkpoint.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class _Run:
         until: str | None,
         checkpoint: Path | None,
         patience: float,
+        other: str,
     ) -> None:
         from confluent_kafka.admin import AdminClient
 
@@ -97,22 +102,21 @@ class _Run:
         self._client: dict[str, Any] = {"bootstrap.servers": brokers, "log_level": 0}
         self._admin = AdminClient(self._client)
         name = f"wallaroo-conformance-{uuid.uuid4().hex[:12]}"
-        self._read, self._written = f"{name}-in", f"{name}-out"
-        self._application = _application(brokers, self._read, self._written, until)
-        own = {"checkpoint": checkpoint, "checkpoint_interval": _INTERVAL}
-        self._options = ServeOptions(stop_timeout=patience, options=own if checkpoint else {})
+        self.topic, self._written = f"{name}-in", f"{name}-out"
+        self.application = _application(brokers, self.topic, self._written, until)
+        self.checkpoint, self.other = checkpoint, other
         self._number = 0  # of records sent so far
         self._handle: Handle | None = None
 
     def __enter__(self) -> Self:
-        self.make(self._read, _READ)
+        self.make(self.topic, _READ)
         self.make(self._written, _WRITTEN)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._handle is not None:
             self._handle.kill()
-        self._admin.delete_topics([self._read, self._written])
+        self._admin.delete_topics([self.topic, self._written])
 
     def make(self, topic: str, partitions: int) -> None:
         """Make a topic, and wait until it is there."""
@@ -125,25 +129,25 @@ class _Run:
 
     def make_again(self) -> None:
         """Delete the topic that is read, and make another of its name."""
-        self._admin.delete_topics([self._read])[self._read].result(self._patience)
-        self._until(lambda: not self._partitions(self._read), "the topic is gone")
-        self.make(self._read, _READ)
+        self._admin.delete_topics([self.topic])[self.topic].result(self._patience)
+        self._until(lambda: not self._partitions(self.topic), "the topic is gone")
+        self.make(self.topic, _READ)
 
     def add_partition(self) -> None:
         """Let the topic that is read have one partition more."""
         from confluent_kafka.cimpl import NewPartitions
 
-        wanted = self._partitions(self._read) + 1
-        changed = self._admin.create_partitions([NewPartitions(self._read, wanted)])
-        changed[self._read].result(self._patience)
-        self._until(lambda: self._partitions(self._read) == wanted, "the partition is there")
+        wanted = self._partitions(self.topic) + 1
+        changed = self._admin.create_partitions([NewPartitions(self.topic, wanted)])
+        changed[self.topic].result(self._patience)
+        self._until(lambda: self._partitions(self.topic) == wanted, "the partition is there")
 
     def delete_records(self) -> None:
         """Remove all records, as retention does."""
         from confluent_kafka import TopicPartition
 
-        numbers = range(self._partitions(self._read))
-        ends = [TopicPartition(self._read, number, -1) for number in numbers]  # -1: to the end
+        numbers = range(self._partitions(self.topic))
+        ends = [TopicPartition(self.topic, number, -1) for number in numbers]  # -1: to the end
         for removed in self._admin.delete_records(ends).values():
             removed.result(self._patience)
 
@@ -156,9 +160,9 @@ class _Run:
         """
         from confluent_kafka import Producer
 
-        own = {} if commit is None else {"transactional.id": f"{self._read}-{self._number}"}
+        own = {} if commit is None else {"transactional.id": f"{self.topic}-{self._number}"}
         producer = Producer({**self._client, **own})
-        letters = _LETTERS + _ADDED * (self._partitions(self._read) > _READ)
+        letters = _LETTERS + _ADDED * (self._partitions(self.topic) > _READ)
         if commit is not None:
             producer.init_transactions(self._patience)
             producer.begin_transaction()
@@ -166,7 +170,7 @@ class _Run:
             letter = letters[number % len(letters)]
             place = _LETTERS.index(letter) % _READ if letter in _LETTERS else _READ
             value = None if number % 11 == 7 else f"{letter} {number} {number}"
-            producer.produce(self._read, value, letter, partition=place, timestamp=1_000 + number)
+            producer.produce(self.topic, value, letter, partition=place, timestamp=1_000 + number)
         self._number += count
         if producer.flush(self._patience):
             raise TimeoutError("the brokers have not taken what was sent")
@@ -176,7 +180,25 @@ class _Run:
 
     def serve(self) -> None:
         """Let the engine serve."""
-        self._handle = self._engine.serve(self._application, self._options)
+        own = {"checkpoint": self.checkpoint, "checkpoint_interval": _INTERVAL}
+        options = ServeOptions(
+            stop_timeout=self._patience, options=own if self.checkpoint is not None else {}
+        )
+        self._handle = self._engine.serve(self.application, options)
+
+    def move(self, name: str, engine: str, partitions: int) -> Engine:
+        """Write the checkpoint anew, for the run that comes; return the engine before."""
+        assert self.checkpoint is not None
+        before, new = self._engine, self.checkpoint.with_name(name)
+        if engine != home_of(self.checkpoint):
+            self._engine = load_engine(engine)
+        write_anew(self.checkpoint, new, engine, partitions, self.application)
+        self.checkpoint = new
+        return before
+
+    def go_back(self, checkpoint: Path, engine: Engine) -> None:
+        """Let an engine go on with an earlier checkpoint."""
+        self.checkpoint, self._engine = checkpoint, engine
 
     def kill_and_restart(self) -> None:
         """Kill the engine, and start it again."""
@@ -203,7 +225,7 @@ class _Run:
             said = "" if summary is None or not summary.exit_code else summary.problem or ""
         except WallarooError as error:
             said = str(error)
-        if missing := [word for word in (self._read, *words) if word not in said]:
+        if missing := [word for word in words if word not in said]:
             raise _BrokenError(f"the refusal does not say {', '.join(missing)}: {said!r}")
 
     def delivered(self, *, exact: bool = False) -> None:
@@ -243,13 +265,13 @@ class _Run:
         """Return what the reference sends, by partition."""
         records = [
             wallaroo.KafkaRecord(
-                *(one.value(), one.key(), (), one.timestamp()[1] * 1_000_000, self._read),
+                *(one.value(), one.key(), (), one.timestamp()[1] * 1_000_000, self.topic),
                 *(number, one.offset() or 0),
             )
-            for number, messages in self._messages(self._read).items()
+            for number, messages in self._messages(self.topic).items()
             for one in messages
         ]
-        bounded = _application(self._brokers, self._read, self._written, "end")
+        bounded = _application(self._brokers, self.topic, self._written, "end")
         log = input_log_of(bounded, {"in": records}, end=True)
         [sent] = load_engine("reference").run(Case(bounded, log)).outputs.values()
         expected: dict[int, list[Any]] = {number: [] for number in range(_WRITTEN)}
@@ -341,7 +363,7 @@ def _cut(run: _Run) -> None:
     run.end()
     run.send()
     run.delete_records()
-    run.refused("partition", "offset")
+    run.refused(run.topic, "partition", "offset")
 
 
 def _made_again(run: _Run) -> None:
@@ -350,7 +372,28 @@ def _made_again(run: _Run) -> None:
     run.delivered()
     run.end()
     run.make_again()
-    run.refused()
+    run.refused(run.topic)
+
+
+def _moved(run: _Run) -> None:
+    run.send()
+    run.serve()
+    run.delivered()
+    run.end()
+    old = run.checkpoint
+    assert old is not None
+    home = home_of(old)
+    engine = run.move("moved", run.other, 3)
+    for then in (None, home):
+        if then is not None:
+            run.move("moved again", then, 1)
+        run.send()
+        run.serve()
+        run.delivered()
+        run.end()
+    run.go_back(old, engine)
+    run.refused("in/0")
+    run.delivered()
 
 
 _SCENARIOS = (
@@ -359,11 +402,12 @@ _SCENARIOS = (
     _Scenario("kafka-1", _killed),
     _Scenario("kafka-1", _cut),
     _Scenario("kafka-1", _made_again),
+    _Scenario("scale-2", _moved),
 )
 
 
 def check_kafka(
-    engine: Engine, rules: str, brokers: str, patience: float
+    engine: Engine, rules: str, brokers: str, patience: float, *, other: str = OTHER
 ) -> tuple[list[LawResult], list[Failure]]:
     """Check the rules that fit the pattern `rules` against brokers; the first failure ends it.
 
@@ -372,15 +416,16 @@ def check_kafka(
     """
     laws: list[LawResult] = []
     recovers = engine.capabilities().recovery
+    moves = recovers and hasattr(engine, "stored")
     for rule, law in KAFKA_LAWS.items():
         scenarios = [one for one in _SCENARIOS if one.rule == rule and fits(rule, rules)]
-        if rule == "kafka-1" and not recovers:
+        if (rule == "kafka-1" and not recovers) or (rule == "scale-2" and not moves):
             scenarios = []
         for scenario in scenarios:
             with tempfile.TemporaryDirectory() as folder:
                 checkpoint = Path(folder) / "checkpoint" if recovers else None
                 try:
-                    with _Run(engine, brokers, scenario.until, checkpoint, patience) as run:
+                    with _Run(engine, brokers, scenario.until, checkpoint, patience, other) as run:
                         scenario.script(run)
                 except Exception as error:  # noqa: BLE001 - what an engine raises is its answer
                     text = str(error) if isinstance(error, _BrokenError) else crash(error).error

@@ -113,9 +113,9 @@ class LiveRun:
             options["options"] = _own_options(self.checkpoint)
         self._options = ServeOptions(**options)
         self.peers = {sink: SinkPeer() for sink in application.sinks}
-        self._application = application.build({s: p.address for s, p in self.peers.items()})
-        self.sources = list(self._application.sources)
-        self.handle: Handle = engine.serve(self._application, self._options)
+        self.application = application.build({s: p.address for s, p in self.peers.items()})
+        self.sources = list(self.application.sources)
+        self.handle: Handle = engine.serve(self.application, self._options)
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +153,7 @@ class LiveRun:
         Raises:
             OverflowError: its headers are too short for that.
         """
-        return header(self._application.sources[source].config.decoder, length)
+        return header(self.application.sources[source].config.decoder, length)
 
     def hand_over(
         self,
@@ -313,23 +313,29 @@ class LiveRun:
         self._restarted, self._killed = True, False
 
     def serve_from(
-        self, checkpoint: Path, application: LiveApplication | None = None, **own: Any
+        self,
+        checkpoint: Path,
+        application: LiveApplication | None = None,
+        engine: Engine | None = None,
+        **own: Any,
     ) -> None:
         """Serve from a checkpoint, once the run before has ended.
 
         Args:
             checkpoint: its directory.
             application: what is served; `None`: what was.
+            engine: who serves; `None`: the engine of the run.
             own: further options of the engine's own.
 
         Raises:
             WallarooError: the engine refuses it.
         """
         if application is not None:
-            self._application = application.build({s: p.address for s, p in self.peers.items()})
+            self.application = application.build({s: p.address for s, p in self.peers.items()})
         self.note(f"serve from {checkpoint.name}")
         options = replace(self._options, options={**_own_options(checkpoint), **own})
-        self.handle = self.engine.serve(self._application, options)
+        self.handle = (engine or self.engine).serve(self.application, options)
+        self._killed = False
 
     # -- what comes out --------------------------------------------------------------------------
 
@@ -337,7 +343,7 @@ class LiveRun:
         """Return the trace of the first `frames` frames sent (`None`: of all)."""
         log = self.log[:frames]
         if self._reference_trace is None or self._reference_trace[0] != log:  # it may be long
-            trace = reference_oracle().reference.run(Case(self._application, log))
+            trace = reference_oracle().reference.run(Case(self.application, log))
             self._reference_trace = log, trace
         return self._reference_trace[1]
 

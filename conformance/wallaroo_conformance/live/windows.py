@@ -84,7 +84,7 @@ def _windows(brought: bytes) -> list[tuple[int, int, list[bytes]]]:
     return [(int(start), int(end), payloads.split(b",")) for start, end, payloads in lines]
 
 
-_ROUNDS: tuple[Sequence[bytes], ...] = (
+ROUNDS: tuple[Sequence[bytes], ...] = (
     (b"a 5 0", b"b 9 1", b"a 3 2", b"c 4 3", b"b 17 4"),
     (b"a 14 5", b"b 12 6", b"c 24 7"),
     (b"c 19 8", b"a 31 9", b"b 23 10", b"a 70 11"),
@@ -96,12 +96,12 @@ kill leaves windows open that hold messages."""
 def kills_with_open_windows(run: LiveRun) -> None:
     """Kill the server twice; windows, states and a generator go on."""
     numbers = run.peers[apps.NUMBERED, 0]
-    for frames in _ROUNDS[:-1]:
+    for frames in ROUNDS[:-1]:
         run.finish(run.send(FRAMES, frames))
         run.delivered(("order-2",))
         run.let_it_store()  # meanwhile the generator goes on
         if not wait_until(lambda: bool(numbers.size), run.patience):
             run.broken(("order-2",), "the generator's numbers do not come")
         run.kill_and_restart()
-    run.finish(run.send(FRAMES, _ROUNDS[-1]))
+    run.finish(run.send(FRAMES, ROUNDS[-1]))
     run.generated(("order-2",))
