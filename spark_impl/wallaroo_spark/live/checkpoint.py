@@ -169,7 +169,8 @@ class Checkpoint(CheckpointDirectory):
         Raises:
             CheckpointError: it cannot be read.
         """
-        return OffsetLog.restored(self._spark_part.committed, self._spark_part.offset)
+        part = self._spark_part
+        return OffsetLog.restored(self.spark / "offsets", part.committed, part.offset)
 
     def refuse_unfinished(self) -> None:
         """Refuse to write Spark's part anew while its last micro-batch is in it alone.

@@ -241,6 +241,8 @@ class LogFeed(Feed):
     def blocks(self, start: int, end: int) -> list[bytes]:
         try:
             runs = self.log.runs(start, end)
+            if isinstance(self.log, OffsetLog):  # Spark has just written it
+                self.log.sync()
         except InputLogError as error:
             self._failed(str(error))
             raise

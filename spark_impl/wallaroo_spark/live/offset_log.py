@@ -3,21 +3,24 @@
 Spark writes the offset of a micro-batch to its checkpoint before the micro-batch begins. With it
 stands what the micro-batch holds: runs of offsets, ticks, ends. So there is nothing else to write:
 what is in no offset of Spark's has had no effect, and is planned anew after a crash; the records
-themselves are in their topics.
+themselves are in their topics. Spark does not sync its files, so that is done here (kafka-15).
 """
 
 from __future__ import annotations
 
 import base64
+import os
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from wallaroo.records import Record
 from wallaroo.transport.checkpoint import RESTORE, CheckpointError
-from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.log_format import Group, Kind, Run, in_groups, offsets_group
+from wallaroo.transport.private import sync_directory
 
 Log: TypeAlias = "InputLog | OffsetLog"
 """The log of a run."""
@@ -30,6 +33,7 @@ class OffsetLog:
     """Records by number, as an `wallaroo.transport.input_log.InputLog` has them, in memory.
 
     Args:
+        folder: where Spark writes its offsets.
         first: number of the first record.
         latest_at: arrival time of the record before it.
 
@@ -38,7 +42,7 @@ class OffsetLog:
         next_sequence: number of the next record.
         latest_at: arrival time of the latest record, in nanoseconds since 1970.
         path: nowhere.
-        written: when records were last made durable: Spark does so.
+        written: when records were last made durable: Spark writes them.
         size: bytes on disk.
         full: whether to stop reading; who plans offsets is told how many there may be.
     """
@@ -48,17 +52,19 @@ class OffsetLog:
     size = 0
     full = False
 
-    def __init__(self, first: int = 0, latest_at: int = 0) -> None:
+    def __init__(self, folder: Path, first: int = 0, latest_at: int = 0) -> None:
+        self._folder = folder
         self.first_sequence = self.next_sequence = first
         self.latest_at = latest_at
         self._runs: deque[Run] = deque()
         self._lock = threading.Lock()
 
     @classmethod
-    def restored(cls, first: int, offset: Mapping[str, Any] | None) -> OffsetLog:
+    def restored(cls, folder: Path, first: int, offset: Mapping[str, Any] | None) -> OffsetLog:
         """Return the log that a run has left.
 
         Args:
+            folder: where Spark writes its offsets.
             first: number of the first record that Spark has not committed.
             offset: what Spark has kept of the last micro-batch that it has planned.
 
@@ -67,7 +73,7 @@ class OffsetLog:
         """
         offset = offset or {"next": first}
         try:
-            log = cls(first)
+            log = cls(folder, first)
             if offset["next"] > first:
                 for kind, source, at, numbers, payload in offset[RECORDS]:
                     payloads = [base64.b64decode(payload), *[b""] * (numbers - 1)]
@@ -84,7 +90,7 @@ class OffsetLog:
 
     @property
     def durable_sequence(self) -> int:
-        """Records before this one may be planned; Spark makes them durable."""
+        """Records before this one may be planned; `sync` makes them durable then."""
         return self.next_sequence
 
     def append(self, source: str, payloads: Sequence[bytes], at: int = 0) -> int:
@@ -100,7 +106,18 @@ class OffsetLog:
         return self._append([offsets_group(source, partition, first, last, at)])
 
     def sync(self) -> int:
-        """Do nothing, and return `durable_sequence`."""
+        """Make what Spark has planned durable, and return `durable_sequence`.
+
+        Raises:
+            InputLogError: the system could not.
+        """
+        try:
+            offsets = [path for path in self._folder.iterdir() if path.name.isdecimal()]
+            with max(offsets, key=lambda path: int(path.name)).open("rb") as last:
+                os.fsync(last.fileno())
+            sync_directory(self._folder)
+        except OSError as error:
+            raise InputLogError(f"{self._folder} cannot be synced: {error.strerror}") from error
         return self.next_sequence
 
     def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from wallaroo_spark.live.offset_log import OffsetLog
 from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume, write_resume
@@ -87,7 +89,7 @@ def test_graph_4_a_generator_that_has_ended_stays_so(log):
 
 @pytest.mark.parametrize("cut", range(6))
 def test_kafka_3_a_topic_goes_on_where_the_log_ended_though_that_is_dropped(tmp_path, cut):
-    log = filled(OffsetLog())
+    log = filled(OffsetLog(Path("not needed here")))
     write_resume(tmp_path / "resume", Resume(cut, 7, after({}, log.runs(0, cut))), UNSTAMPED)
     log.drop_before(cut)
     resume = read_resume(tmp_path / "resume")
