@@ -33,6 +33,7 @@ _PYTHON = (
 ).format(*sys.version_info)
 _KILLED = "killed from outside (kill -9), or by the kernel for want of memory (see dmesg)"
 _AGAIN = "Start the run again; with --checkpoint it goes on where it was"
+_TOO_MUCH = r"TooMuchError: (\d+) of (\d+) offsets"
 _WORKER_DIED = r"Python worker (?:exited unexpectedly|crashed)"
 _PLANNER_DIED = ("Broken pipe", "Connection reset", "EOFException")
 
@@ -89,6 +90,12 @@ def text_of(error: BaseException) -> str:
 def worker_died(error: BaseException) -> bool:
     """Whether Spark gave up because Python workers died."""
     return re.search(_WORKER_DIED, text_of(error)) is not None
+
+
+def too_much(error: BaseException) -> tuple[int, int] | None:
+    """Return how many of a task's offsets it may fetch, if Spark gave up because of that."""
+    match = re.search(_TOO_MUCH, text_of(error))
+    return match and (int(match[1]), int(match[2]))
 
 
 def cause_of(text: str) -> tuple[str, str]:

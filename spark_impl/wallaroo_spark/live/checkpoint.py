@@ -33,7 +33,7 @@ from wallaroo_spark.live.stamped import read_stamped, stamp_again, write_stamped
 RESUME = "resume"
 """The file with what a restart has to know."""
 SINKS = "sinks"
-"""The file that says of Kafka sinks what a later run must know."""
+"""The file that says how many partitions topics of Kafka sinks had at first."""
 STAMP = "stamp"
 """The file in Spark's part that says whose it is."""
 ENGINE = "spark"
@@ -116,7 +116,7 @@ class Checkpoint(CheckpointDirectory):
 
     @property
     def sinks(self) -> Path:
-        """The file that says of Kafka sinks what a later run must know."""
+        """The file that says how many partitions topics of Kafka sinks had at first."""
         return self.directory / SINKS
 
     @property
@@ -179,12 +179,25 @@ class Checkpoint(CheckpointDirectory):
             CheckpointError: Spark has not committed all that it has planned.
         """
         if self._spark_part.in_offsets_alone:
-            raise CheckpointError(
-                f"the last micro-batch of {self.directory} is not committed, and what is in it "
-                "stands in Spark's part alone. Run the application as it was before on the "
-                "checkpoint, and stop it in order; if it ends at a dead letter, with --on-error "
-                "skip"
-            )
+            raise self.unfinished_because("what is in it stands in Spark's part alone")
+
+    @property
+    def planned(self) -> int:
+        """Spark has been given all records before this one."""
+        return self._spark_part.planned
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether Spark has not committed all that it has planned: outputs may have left."""
+        return self._spark_part.planned > self._spark_part.committed
+
+    def unfinished_because(self, why: str) -> CheckpointError:
+        """Return what is said of a change that has to wait for the last micro-batch."""
+        return CheckpointError(
+            f"the last micro-batch of {self.directory} is not committed, and {why}. Run the "
+            "application as it was before on the checkpoint, and stop it in order; if it ends at a "
+            "dead letter, with --on-error skip"
+        )
 
     def check_input(self, log: LogEnds) -> None:
         """Refuse a checkpoint whose input log or Spark's part was deleted, or is another's.

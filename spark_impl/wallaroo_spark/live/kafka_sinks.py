@@ -14,26 +14,22 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.overriding import override
 from wallaroo.topology import Application, SinkId
-from wallaroo.transport.checkpoint import RESTORE, CheckpointError
 from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.kafka.destination import Destination, destination_of, persisting
 from wallaroo.transport.kafka.producing import Position, forgotten, older
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.stamped import read_stamped, write_stamped
+from wallaroo_spark.live.stamped import read_part, write_part
 from wallaroo_spark.wire.job import Sent
 from wallaroo_spark.worker.leaving import Departure, note_of, place_of, producer_of, read_note
 
 _AT_ONCE = 8  # partitions that are taken over at the same time
 _LOOK = 0.5  # seconds between looks for troubles
-
-Partition = tuple[str, int, int]
-"""A partition of a sink's topic: the sink's pipeline and index, and the partition's number."""
 
 
 class KafkaSinks:
@@ -69,36 +65,34 @@ class KafkaSinks:
     ) -> None:
         self.sinks: dict[SinkId, LeavingSink] = {}
         self._nodes: dict[int, SinkId] = {}
-        self._file = checkpoint.sinks
-        self._stamp = checkpoint.born
-        self._noted = read_noted(self._file)
+        noted = read_topics(checkpoint.sinks)
         id_ = checkpoint.born.checkpoint if kept else None
         destinations: dict[int, Destination] = {}
         for number, node in enumerate(application.nodes):
             sink = application.sinks.get(getattr(node, "id", ("", -1)))
             if sink is node and isinstance(sink.config, KafkaSinkConfig):
-                partitions = self._noted.topics.get(sink.id)
+                partitions = noted.get(sink.id)
                 ask = partial(destination_of, application, sink.id, id_, partitions)
                 destinations[number] = there = persisting(ask)
                 self._nodes[number] = sink.id
                 self.sinks[sink.id] = LeavingSink(there)
         self.departure = Departure(checkpoint.born.run, destinations)
         self.topics = {number: there.partitions for number, there in destinations.items()}
-        topics = {there.sink: there.partitions for there in destinations.values()}
-        topics = {**self._noted.topics, **topics}
-        if topics != self._noted.topics:
-            self._write(topics, self._noted.begun)
-        self._take_over(destinations.values(), end, accept_repeats=accept_repeats)
+        if checkpoint.unfinished:
+            for there in destinations.values():
+                if (before := noted.get(there.sink, there.partitions)) != there.partitions:
+                    raise checkpoint.unfinished_because(
+                        f"its outputs for {there.name} may have left already, to {before} "
+                        f"partitions where partitions= says {there.partitions} now"
+                    )
+        left = frozenset(noted) if checkpoint.unfinished and not accept_repeats else frozenset()
+        self._take_over(destinations.values(), end, left)
+        topics = {**noted, **{one.sink: one.partitions for one in destinations.values()}}
+        if topics != noted:
+            write_topics(checkpoint.sinks, topics, checkpoint.born)
 
     def sent(self, sent: Mapping[tuple[int, int], Sent]) -> Mapping[SinkId, Sent]:
-        """Note what has left in a micro-batch; return it by sink. Call it before Spark commits.
-
-        Raises:
-            CheckpointError: the checkpoint cannot be written.
-        """
-        begun = {(*self._nodes[node], partition) for node, partition in sent}
-        if not begun <= self._noted.begun:
-            self._write(self._noted.topics, self._noted.begun | begun)
+        """Return by sink what has left in a micro-batch."""
         by_sink: dict[SinkId, Sent] = {}
         for (node, _), more in sent.items():
             id_ = self._nodes[node]
@@ -107,14 +101,24 @@ class KafkaSinks:
         return by_sink
 
     def _take_over(
-        self, destinations: Iterable[Destination], end: int, *, accept_repeats: bool
+        self, destinations: Iterable[Destination], end: int, left: frozenset[SinkId]
     ) -> None:
+        """Take all partitions over.
+
+        Args:
+            destinations: where outputs go.
+            end: number of the log's next record.
+            left: sinks of which outputs may have left that are made again. All others are made for
+                the first time, so where there is no position none is needed (kafka-16).
+        """
+
         def take(there: Destination, partition: int) -> None:
             producer, place = producer_of(there, partition), place_of(there, partition)
             position = producer.take_over(place)
             if position is None:
-                if (*there.sink, partition) in self._noted.begun and not accept_repeats:
-                    raise forgotten(there.name, there.brokers, place.group, "outputs")
+                if there.sink in left:
+                    said = "the last micro-batch of the checkpoint is not committed"
+                    raise forgotten(there.name, there.brokers, place.group, said)
                 position = Position(0)
             _, count = read_note(position.note)
             if count and position.number >= end:
@@ -129,10 +133,6 @@ class KafkaSinks:
             for partition in range(there.partitions)
         ]
         call_at_once([partial(persisting, partial(take, *one)) for one in wanted])
-
-    def _write(self, topics: Mapping[SinkId, int], begun: frozenset[Partition]) -> None:
-        self._noted = Noted(topics, begun)
-        write_noted(self._file, self._noted, self._stamp)
 
 
 def call_at_once(calls: Iterable[Callable[[], object]]) -> None:
@@ -218,48 +218,28 @@ class LeavingSink(OutputSink):
             self._client.poll(_LOOK)
 
 
-class Noted(NamedTuple):
-    """What a checkpoint says of Kafka sinks.
-
-    Args:
-        topics: how many partitions each sink's topic had at its first start (kafka-13).
-        begun: the partitions that have outputs.
-    """
-
-    topics: Mapping[SinkId, int] = {}
-    begun: frozenset[Partition] = frozenset()
-
-
-def read_noted(path: Path) -> Noted:
-    """Return what a file says; nothing if there is none.
+def read_topics(path: Path) -> Mapping[SinkId, int]:
+    """Return how many partitions each sink's topic had at its first start (kafka-13).
 
     Raises:
-        CheckpointError: it is damaged, or cannot be read.
+        CheckpointError: the file is damaged, or cannot be read.
     """
-    try:
-        _, form = read_stamped(path)
-        topics = {(str(name), int(index)): int(count) for name, index, count in form["topics"]}
-        begun = [(str(name), int(index), int(number)) for name, index, number in form["begun"]]
-        return Noted(topics, frozenset(begun))
-    except FileNotFoundError:
-        return Noted()
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged. {RESTORE}") from error
+    return (
+        read_part(
+            path,
+            lambda form: {
+                (str(name), int(index)): int(count) for name, index, count in form["topics"]
+            },
+        )
+        or {}
+    )
 
 
-def write_noted(path: Path, noted: Noted, stamp: Stamp) -> None:
+def write_topics(path: Path, topics: Mapping[SinkId, int], stamp: Stamp) -> None:
     """Write the file; it is on disk when this returns.
 
     Raises:
         CheckpointError: it cannot be written.
     """
-    form = {
-        "topics": [[*sink, count] for sink, count in sorted(noted.topics.items())],
-        "begun": sorted(noted.begun),
-    }
-    try:
-        write_stamped(path, stamp, form)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error
+    form = [[*sink, count] for sink, count in sorted(topics.items())]
+    write_part(path, stamp, {"topics": form})

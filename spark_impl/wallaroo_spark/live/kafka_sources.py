@@ -16,7 +16,7 @@ from wallaroo.transport.threads import LoopThread
 from wallaroo_spark.live.intake import Ending, Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
-from wallaroo_spark.live.resume import positions_in
+from wallaroo_spark.live.resume import first_offsets, positions_in
 from wallaroo_spark.live.storage import Storage
 from wallaroo_spark.wire.job import Fetched, Topic
 
@@ -80,17 +80,19 @@ def begun_sources(
     """
     sources = KafkaSources(
         application,
-        positions_in(storage.begun),
+        positions_in(storage.logged),
         intake,
         loop.post,
         accept_gaps=own.accept_gaps,
         measured=options.metrics is not None,
         going_on=lambda: ending.problem is None,
         room=None if own.record is not None else lambda: feed.room_for_offsets,
+        again=first_offsets(storage.log, storage.checkpoint.position),
     )
     with options.interruptible():
         sources.begin()
     feed.look_up = sources.look_up
+    feed.there = {name: source.there for name, source in sources.sources.items()}
     return sources
 
 

@@ -29,9 +29,8 @@ from wallaroo_spark.wire.job import Kind as WireKind
 
 _WAIT = 0.2  # seconds that `latest` may wait for input; stopping a query can take as long
 
-# How many offsets a micro-batch holds at most: at first, and however large or small records are.
+# How many offsets a micro-batch holds at most: at first, and however small records are.
 _FIRST_OFFSETS = 1_000
-_FEWEST_OFFSETS = 100
 _MOST_OFFSETS = 200_000
 
 _OFFSETS = WireKind.OFFSETS
@@ -46,7 +45,8 @@ class LogFeed(Feed):
         log: the input log.
         case: the application.
         tasks: number of tasks among which the decoding of a large batch is divided.
-        batch_bytes: most payload bytes of a batch.
+        batch_bytes: most payload bytes of a batch. A task fetches up to twice as many from topics.
+        planned: Spark has been given the records before this sequence in earlier runs.
         failed: called once, in any thread, with an error's text if the log fails.
         resume: what the checkpoint says about the end of the last run.
         timed: what the application does can depend on arrival times. If not, workers get no arrival
@@ -59,6 +59,8 @@ class LogFeed(Feed):
         case: the case under which all further input is sent.
         log: the input log.
         room_made: called, in any thread, after a commit has made room.
+        there: which offsets of what an earlier run has logged can be fetched, by source and
+            partition; the others are a gap (kafka-5).
         look_up: returns records of Kafka, by their offsets, given source, partition and offsets.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
@@ -73,6 +75,7 @@ class LogFeed(Feed):
         *,
         tasks: int,
         batch_bytes: int,
+        planned: int = 0,
         failed: Callable[[str], None],
         resume: Resume,
         timed: bool,
@@ -86,13 +89,17 @@ class LogFeed(Feed):
         self.log = log
         self.sources = resume.sources
         self._sources_until = resume.sequence  # `sources` knows the records before this sequence
+        self._before = self.sources, self._sources_until  # before the last micro-batch
         self._timed = timed
         self._skip = skip
         self.case = case
         self.room_made: Callable[[], None] = lambda: None
         self.look_up: LookUp = lambda *_: {}
+        self.there: Mapping[str, Mapping[int, range]] = {}
+        self._restored = log.next_sequence  # before this, it is an earlier run's
         self._choose = choose
-        self.planned = self.committed = log.first_sequence
+        self.committed = log.first_sequence
+        self.planned = max(planned, self.committed)
         self.committed_at: float | None = None
         self._tasks = tasks
         self._batch_bytes = batch_bytes
@@ -163,7 +170,12 @@ class LogFeed(Feed):
         """Note what tasks have fetched: the next micro-batches hold about `batch_bytes`."""
         if records:
             fitting = self._batch_bytes * records // max(1, size)
-            self._offsets = min(max(fitting, _FEWEST_OFFSETS), _MOST_OFFSETS)
+            self._offsets = max(1, min(fitting, 2 * self._offsets, _MOST_OFFSETS))
+
+    def cut(self, offsets: int) -> None:
+        """Give Spark fewer offsets at once from now on, also of the last micro-batch again."""
+        self._offsets = offsets
+        self.sources, self._sources_until = self._before
 
     def _appended(self) -> None:
         with self._changed:
@@ -231,11 +243,26 @@ class LogFeed(Feed):
             self._changed.wait_for(lambda: self._closed or self.log.durable_sequence > start, _WAIT)
         if self._closed:
             return start
-        return self.log.end_within(start, max_bytes=self._batch_bytes)
+        end = self.log.end_within(start, max_bytes=self._batch_bytes)
+        return self._within(start, end) if self._topics else end
+
+    def _within(self, start: int, end: int) -> int:
+        """Return where a micro-batch ends that holds no more offsets than it may."""
+        room = self._offsets
+        for run in self.log.runs(start, end):
+            if run.kind is Kind.OFFSETS:
+                if len(run.payloads) > room:
+                    return run.first + room
+                room -= len(run.payloads)
+        return end
 
     @override
     def kept(self, start: int, end: int) -> dict[str, Any]:
-        return self.log.kept(start, end) if isinstance(self.log, OffsetLog) else {}
+        if not self._topics:
+            return {}
+        planned = max(end, self.planned)
+        more = self.log.kept(start, planned) if isinstance(self.log, OffsetLog) else {}
+        return {"planned": planned, **more}
 
     @override
     def blocks(self, start: int, end: int) -> list[bytes]:
@@ -250,23 +277,38 @@ class LogFeed(Feed):
             planned = sum([len(run.payloads) for run in runs if run.kind is Kind.OFFSETS])
             with self._changed:  # what an earlier run has logged was not counted
                 self._waiting_offsets = max(0, self._waiting_offsets - planned)
-        self.planned = end
+        self.planned = max(end, self.planned)
         if end > self._sources_until:
+            self._before = self.sources, self._sources_until
             self.sources, self._sources_until = after(self.sources, runs), end
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
         case = self.case
         if (follow := self._choose(runs)) is not None:
             case = replace(case, follow=follow)
+        runs = [there for run in runs if (there := self._there(run)).payloads]
         parts = frames_for_tasks(runs, self._topics, self._skip, self._tasks)
         blocks = []
         for number, part in enumerate(parts):
             span = None if number else (start, end)
             to_fetch = {run.source for run in part if run.kind is _OFFSETS}
             topics = {source: self._topics[source] for source in to_fetch}
-            blocks.append(pack(HeadBlock({0: case}, part, span, topics=topics)))
+            most = 2 * self._batch_bytes
+            blocks.append(pack(HeadBlock({0: case}, part, span, topics=topics, most=most)))
         return blocks
 
+    def _there(self, run: Run) -> Run:
+        """Return what brokers still have of what an earlier run has logged."""
+        if run.kind is not Kind.OFFSETS or run.first >= self._restored:
+            return run
+        partition, first = run.place
+        there = self.there.get(run.source, {}).get(partition)
+        if there is None:
+            return run
+        before = run.first - first
+        return run.part(before + there.start, before + there.stop)
+
+    @override
     def commit(self, end: int) -> None:
         """Do nothing: `latest` has already been called with the same offset."""
 

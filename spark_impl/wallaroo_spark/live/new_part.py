@@ -15,7 +15,7 @@ from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME, SINKS, STAMP
 from wallaroo_spark.live.failures import explaining
-from wallaroo_spark.live.kafka_sinks import Noted, write_noted
+from wallaroo_spark.live.kafka_sinks import write_topics
 from wallaroo_spark.live.layout import LAYOUT, Layout, write_layout
 from wallaroo_spark.live.resume import Resume, write_resume
 from wallaroo_spark.live.stamped import write_stamped
@@ -46,7 +46,7 @@ def write_parts(directory: Path, state: StoredState, layout: Layout, identity: I
     write_resume(directory / RESUME, resume, stamp)
     write_layout(directory / LAYOUT, layout, stamp)
     if state.topics and not (directory / SINKS).exists():  # it was copied, or is another engine's
-        write_noted(directory / SINKS, Noted(state.topics), stamp)
+        write_topics(directory / SINKS, state.topics, stamp)
     make_private(directory / ENGINE)
     if position:
         write_part(directory / ENGINE, state, layout, identity.partitions, coded=identity.coded)

@@ -73,13 +73,15 @@ class OffsetLog:
         """
         offset = offset or {"next": first}
         try:
-            log = cls(folder, first)
-            if offset["next"] > first:
+            planned = offset.get("planned", offset["next"])
+            log = cls(folder, offset.get("first", first) if planned > first else first)
+            if planned > first:
                 for kind, source, at, numbers, payload in offset[RECORDS]:
                     payloads = [base64.b64decode(payload), *[b""] * (numbers - 1)]
                     log._append([(Kind[kind], source, at, payloads)])
-            if log.next_sequence != offset["next"]:
+            if log.next_sequence != planned:
                 raise ValueError(f"it ends at {log.next_sequence}")
+            log._runs, log.first_sequence = deque(log.runs(first, planned)), first
             log.latest_at = max(log.latest_at, int(offset.get("at", 0)))
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
@@ -142,13 +144,14 @@ class OffsetLog:
         return max(from_sequence, self.next_sequence)
 
     def kept(self, start: int, end: int) -> dict[str, Any]:
-        """Return what Spark is to keep with the end of a micro-batch."""
+        """Return what Spark is to keep of the records between a micro-batch's first and `end`."""
         runs = self.runs(start, end)
         forms = [
             [run.kind.name, run.source, run.at, len(run.payloads), _text(run.payloads[0])]
             for run in runs
         ]
-        return {"at": runs[-1].at if runs else self.latest_at, RECORDS: forms}
+        at = runs[-1].at if runs else self.latest_at
+        return {"first": start, "at": at, RECORDS: forms}
 
     def drop_before(self, sequence: int) -> None:
         """Forget the records before one; a run is forgotten whole."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from wallaroo.errors import WallarooError
 from wallaroo.metrics.registry import MOST_EXECUTORS
-from wallaroo_spark.jvm.failures import worker_died
+from wallaroo_spark.jvm.failures import too_much, worker_died
 from wallaroo_spark.jvm.pyspark_private import executors
 from wallaroo_spark.jvm.session import Session, borrowed
 from wallaroo_spark.jvm.shipping import ship
@@ -27,6 +27,7 @@ from wallaroo_spark.live.delivery import Delivery
 from wallaroo_spark.live.failures import explaining
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.spark_part import cut_last
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.feed import FeedServer
 from wallaroo_spark.plans.leaving import without_leaving
@@ -136,6 +137,26 @@ class LiveQuery:
             self._find_killing_call(session, address)
 
     def _work(self, session: Session, address: str) -> None:
+        """Run the query. A micro-batch that proves too large is cut, and the query begins again."""
+        while True:
+            try:
+                self._query(session, address)
+            except Exception as error:
+                fitting = too_much(error)
+                if fitting is None or self.over.is_set() or self._killed:
+                    raise
+            else:
+                return
+            before, now = cut_last(self._checkpoint.spark, *fitting)
+            _log.warning(
+                "a micro-batch of %d records is more than --batch-bytes allows for: the records of "
+                "its topics have grown. It is cut to %d",
+                before,
+                now,
+            )
+            self._feed.cut(now)
+
+    def _query(self, session: Session, address: str) -> None:
         shards, shipment = self._checkpoint.partitions, ship(session, session.directory)
         rows = streaming_rows(
             session.spark, address, levels=self._levels, shards=shards, shipment=shipment

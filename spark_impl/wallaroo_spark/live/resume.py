@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,13 @@ from wallaroo.config import GenSourceConfig
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.records import Assigned, Consumed, End
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import RESTORE, CheckpointError
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import Kind, Run
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.offset_log import Log
-from wallaroo_spark.live.stamped import read_stamped, write_stamped
+from wallaroo_spark.live.stamped import read_part, write_part
 
 _AT_ONCE = 4 << 20  # bytes of the log that are read at once
 _GO_ON = (GenSourceConfig, KafkaSourceConfig)  # sources that go on behind what the log has of them
@@ -132,26 +131,38 @@ def at_the_end_of(log: Log, resume: Resume) -> Mapping[str, LoggedSource]:
         InputLogError: it cannot be read.
     """
     sources = resume.sources
-    start = max(resume.sequence, log.first_sequence)
-    while start < log.next_sequence:
-        end = log.end_within(start, max_bytes=_AT_ONCE)
-        sources = after(sources, log.runs(start, end))
-        start = end
-    return sources
-
-
-def begun(log: Log, resume: Resume) -> Mapping[str, LoggedSource]:
-    """Return what is known about the sources before the first message that is not committed.
-
-    Of a run that has committed nothing, the log begins with what Kafka sources read.
-    """
-    sources = resume.sources
-    for sequence in range(max(resume.sequence, log.first_sequence), log.next_sequence):
-        runs = log.runs(sequence, sequence + 1)
-        if runs[0].kind not in (Kind.TICK, Kind.ASSIGNED):
-            break
+    for runs in _from(log, resume.sequence):
         sources = after(sources, runs)
     return sources
+
+
+def first_offsets(log: Log, committed: int) -> dict[str, dict[int, int]]:
+    """Return from where tasks fetch what a log names and Spark has not committed.
+
+    Args:
+        log: the log.
+        committed: number of the first record that is not committed.
+
+    Raises:
+        InputLogError: it cannot be read.
+    """
+    first: dict[str, dict[int, int]] = {}
+    for runs in _from(log, committed):
+        for run in runs:
+            if run.kind is Kind.OFFSETS:
+                partition, offset = run.place
+                there = first.setdefault(run.source, {})
+                there[partition] = min(offset, there.get(partition, offset))
+    return first
+
+
+def _from(log: Log, start: int) -> Iterator[Sequence[Run]]:
+    """Yield the runs of a log from a record on, some at a time."""
+    start = max(start, log.first_sequence)
+    while start < log.next_sequence:
+        end = log.end_within(start, max_bytes=_AT_ONCE)
+        yield log.runs(start, end)
+        start = end
 
 
 def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None:
@@ -210,17 +221,13 @@ def read_resume(path: Path) -> Resume | None:
     Raises:
         CheckpointError: it is damaged, or cannot be read.
     """
-    try:
-        _, form = read_stamped(path)
-        due = form["due"]
-        sources = {name: _source(*one) for name, one in form["sources"].items()}
-        return Resume(int(form["sequence"]), None if due is None else int(due), sources)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged. {RESTORE}") from error
+    return read_part(path, _resume)
+
+
+def _resume(form: Any) -> Resume:
+    due = form["due"]
+    sources = {name: _source(*one) for name, one in form["sources"].items()}
+    return Resume(int(form["sequence"]), None if due is None else int(due), sources)
 
 
 def _source(
@@ -252,7 +259,4 @@ def write_resume(path: Path, resume: Resume, stamp: Stamp) -> None:
             for name, one in resume.sources.items()
         },
     }
-    try:
-        write_stamped(path, stamp, form)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error
+    write_part(path, stamp, form)

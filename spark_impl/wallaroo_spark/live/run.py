@@ -122,6 +122,7 @@ def opened_run(
             ),
             tasks=checkpoint.partitions,
             batch_bytes=own.batch_bytes,
+            planned=checkpoint.planned,
             failed=ending.fail,
             resume=resume,
             timed=timed,

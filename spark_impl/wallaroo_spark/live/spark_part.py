@@ -33,7 +33,8 @@ class SparkPart(NamedTuple):
 
     Args:
         committed: the effects of all frames before this sequence are committed.
-        planned: Spark has been given all frames before this sequence, and may ask for them again.
+        planned: Spark has been given all frames before this sequence, and may ask for them again,
+            even if its last batch was cut before that.
         partitions: number of tasks of each stateful operator; `None` before the first batch.
         offset: what Spark has kept of the last batch that it has planned; `None`: there is none.
     """
@@ -67,10 +68,39 @@ def read_spark_part(directory: Path) -> SparkPart:
     if last < 0:
         return SparkPart()
     offset, partitions = _read(planned[last], done == last)
-    end = before = offset["next"]
+    before, end = offset["next"], offset.get("planned", offset["next"])
     if done < last:
         before = _read(planned[done], True)[0]["next"] if done >= 0 else 0
     return SparkPart(before, end, partitions, offset)
+
+
+def cut_last(directory: Path, some: int, of: int) -> tuple[int, int]:
+    """Make the last batch that Spark has planned smaller, while Spark does not run.
+
+    Args:
+        directory: Spark's part of a checkpoint.
+        some: the batch is to have so many records, at least one,
+        of: of so many.
+
+    Returns:
+        How many records it had, and how many it has.
+
+    Raises:
+        CheckpointError: it is damaged, or cannot be written.
+    """
+    begin, offsets = read_spark_part(directory).committed, _batches(directory / "offsets")
+    path = offsets[max(offsets)]
+    try:
+        *head, offset = path.read_text(encoding="utf-8").splitlines()
+        form = json.loads(offset)
+        before = form["next"] - begin
+        now = max(1, before * some // of)
+        # Spark checks the file if there is a checksum, and takes it if there is none.
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        write_durably(path, "\n".join([*head, json.dumps({**form, "next": begin + now})]).encode())
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error
+    return before, now
 
 
 def refuse_irregular_files(directory: Path) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from wallaroo.transport.checkpoint import RESTORE, CheckpointError
 from wallaroo.transport.private import read_regular, write_durably
 from wallaroo.transport.stamps import Stamp, from_json
+
+T = TypeVar("T")
 
 
 def write_stamped(path: Path, stamp: Stamp, form: Any) -> None:
@@ -49,3 +53,31 @@ def stamp_again(path: Path, stamp: Stamp) -> None:
     """
     if path.exists():
         write_stamped(path, stamp, read_stamped(path)[1])
+
+
+def write_part(path: Path, stamp: Stamp, form: Any) -> None:
+    """Write a file that the checkpoint needs; it is on the disk when this returns.
+
+    Raises:
+        CheckpointError: it cannot be written.
+    """
+    try:
+        write_stamped(path, stamp, form)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def read_part(path: Path, made: Callable[[Any], T]) -> T | None:
+    """Return what is made of what such a file says; `None`: there is none.
+
+    Raises:
+        CheckpointError: it is damaged, or cannot be read.
+    """
+    try:
+        return made(read_stamped(path)[1])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged. {RESTORE}") from error

@@ -37,7 +37,6 @@ from wallaroo_spark.live.resume import (
     Resume,
     ResumeFile,
     at_the_end_of,
-    begun,
     read_resume,
     resume_of,
     write_resume,
@@ -57,14 +56,12 @@ class Storage(NamedTuple):
         log: the input log.
         resume: what a restart must know; `None`: this application needs nothing of it.
         logged: what the log says about sources.
-        begun: what it says before the first message that is not committed.
     """
 
     checkpoint: Checkpoint
     log: Log
     resume: ResumeFile | None
     logged: Mapping[str, LoggedSource]
-    begun: Mapping[str, LoggedSource]
 
 
 def check_place(directory: Path, application: Application) -> None:
@@ -158,13 +155,13 @@ def opened(
         checkpoint.begin()
         last = resume_of(checkpoint, application)
         if last is None:
-            yield Storage(checkpoint, log, None, {}, {})
+            yield Storage(checkpoint, log, None, {})
             return
         logged = at_the_end_of(log, last)
         for source in logged.values():
             source.value()  # refused now, if it cannot be read back
         resume = ResumeFile(checkpoint.resume, last, checkpoint.born)
-        yield Storage(checkpoint, log, resume, logged, begun(log, last))
+        yield Storage(checkpoint, log, resume, logged)
 
 
 def _opened_log(

@@ -35,7 +35,7 @@ from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME, SINKS, stamps_in
 from wallaroo_spark.live.failures import explaining
-from wallaroo_spark.live.kafka_sinks import read_noted
+from wallaroo_spark.live.kafka_sinks import read_topics
 from wallaroo_spark.live.layout import LAYOUT, Layout, layout_of, read_layout
 from wallaroo_spark.live.new_part import write_parts
 from wallaroo_spark.live.offset_log import RECORDS
@@ -197,7 +197,7 @@ class StoredOnSpark(StoredCheckpoint):
             [entity for entity in entities if not layout.expired(entity, now)],
             windows,
             logged,
-            topics=read_noted(self._directory / SINKS).topics,
+            topics=read_topics(self._directory / SINKS),
             at=self._at(),
         )
 

@@ -293,6 +293,7 @@ class HeadBlock(NamedTuple):
         span: the first and last offset of the micro-batch; set in one of its blocks.
         list_entities: report all entities after the micro-batch and remove them; set in one block.
         topics: those of offsets that are here, by source.
+        most: bytes of values that are fetched from topics at most.
     """
 
     cases: Specs
@@ -300,6 +301,7 @@ class HeadBlock(NamedTuple):
     span: tuple[int, int] | None = None
     list_entities: bool = False
     topics: Mapping[str, Topic] = {}
+    most: int = 0
 
 
 class LevelBlock(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 
+from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.text import escaped
 from wallaroo.transport.kafka.cluster import Cluster
@@ -20,20 +21,28 @@ _CLIENTS = 16  # topics that a process keeps a client of
 _AHEAD = 1_024  # KiB: little more is read than a task wants
 
 
+class TooMuchError(WallarooError):
+    """What a task is to fetch is more than a worker can bear; the driver cuts the micro-batch."""
+
+
 class Fetching:
     """Reads the offsets of a task's input.
 
     Args:
         topics: by source.
         frames: the input.
+        most: bytes of values; one record may have more.
 
     Attributes:
         fetched: by source, so far.
         contexts: of records that have one, by their numbers, where traces go on.
     """
 
-    def __init__(self, topics: Mapping[str, Topic], frames: Sequence[Run]) -> None:
+    def __init__(self, topics: Mapping[str, Topic], frames: Sequence[Run], most: int) -> None:
         self._topics = topics
+        self._room = most
+        self._taken = 0  # offsets
+        self._wanted = sum([len(run.items) for run in frames if run.kind is Kind.OFFSETS])
         self.contexts: dict[int, Context] = {}
         self.fetched = dict.fromkeys(topics, Fetched())
         self._readers = {source: _reader(source, topic) for source, topic in topics.items()}
@@ -46,17 +55,24 @@ class Fetching:
         for source, some in places.items():
             self._readers[source].go_to(some)
 
+    @property
+    def records(self) -> int:
+        """How many it has fetched."""
+        return sum([fetched.records for fetched in self.fetched.values()])
+
     def of(self, run: Run) -> Iterator[Run]:
         """Yield a run; if it is of offsets, the records that stand there.
 
         Raises:
             BrokerError: they cannot be read, now or ever.
+            TooMuchError: there is more than the task may fetch.
         """
         if run.kind is not Kind.OFFSETS:
             yield run
             return
         topic, (partition,) = self._topics[run.source], run.partitions
-        read = self._readers[run.source].exactly(partition, run.items[0], run.items[-1])
+        reader = self._readers[run.source]
+        read = reader.exactly(partition, run.items[0], run.items[-1], most=self._room)
         assert isinstance(read, KafkaRun), "it is waited for without an end"
         sizes = [0 if (value := one.value()) is None else len(value) for one in read.messages]
         records, size, tombstones = self.fetched[run.source]
@@ -64,6 +80,10 @@ class Fetching:
         self.fetched[run.source] = Fetched(
             records + len(sizes), size + sum(sizes), tombstones + nothing
         )
+        self._room -= sum(sizes)
+        self._taken += read.last + 1 - read.first
+        if self._room < 0 and self.records > 1:
+            raise TooMuchError(f"{self._taken - 1} of {self._wanted} offsets")
         first = run.first
         for message in read.messages if topic.traced else ():
             if (headers := message.headers()) and (context := context_of(headers)):

@@ -47,6 +47,7 @@ from wallaroo_spark.wire.lineages import order_of
 from wallaroo_spark.wire.outbox import Outputs, outputs_in_order
 
 _AT_ONCE = 8  # partitions to which a task sends at the same time: each waits for brokers
+_CLIENTS = 32  # that a worker keeps, or as many as a task has partitions
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,8 @@ def leave(blocks: Iterable[Leaving], departure: Departure) -> Report:
             raise
         except WallarooError as error:  # to try again would change nothing
             report.problem = str(error)
+    for place in [*_kept][: -max(_CLIENTS, len(runs))]:  # those that were used longest ago
+        del _kept[place]
     return report
 
 

@@ -104,7 +104,7 @@ def _fetched(block: HeadBlock, report: Report, contexts: dict[int, Context]) -> 
         return
     from wallaroo_spark.worker.fetching import Fetching  # needs Kafka's client
 
-    fetching = Fetching(block.topics, block.frames)
+    fetching = Fetching(block.topics, block.frames, block.most)
     try:
         for run in block.frames:
             yield from fetching.of(run)

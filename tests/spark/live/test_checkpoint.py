@@ -7,13 +7,11 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from spark_checkpoints import application, begun, count, total
+from spark_checkpoints import application, begun, count, spark_wrote, total
 from wallaroo_spark.live import storage
-from wallaroo_spark.live.checkpoint import STAMP
 from wallaroo_spark.live.layout import layout_of, read_layout
 from wallaroo_spark.live.options import spark_options
 from wallaroo_spark.live.spark_part import seen_from
-from wallaroo_spark.live.stamped import write_stamped
 
 from wallaroo.cli.main import main
 from wallaroo.transport.checkpoint import CheckpointError, read_identity, write_identity
@@ -32,28 +30,6 @@ def test_a_checkpoint_that_lost_its_identity_is_refused(tmp_path, opened):
     (tmp_path / "c" / "identity.json").unlink()
     with pytest.raises(CheckpointError, match=r"without identity\.json"):
         opened()
-
-
-def spark_wrote(directory, offsets, commits, partitions=2, **kept):
-    """Write what Spark writes of its batches: where they end, and which are committed.
-
-    With `kept`, what it keeps with an offset, there is no input log.
-    """
-    for folder in ("offsets", "commits"):
-        (directory / "spark" / folder).mkdir(parents=True, exist_ok=True)
-        (directory / "spark" / folder / ".0.crc").write_bytes(b"crc")
-    (directory / "spark" / "metadata").write_text('{"id": "096e"}')
-    stamp = read_identity(directory / "identity.json").stamp
-    write_stamped(directory / "spark" / STAMP, stamp, None)
-    settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": str(partitions)}})
-    for number, end in offsets.items():
-        offset = json.dumps({"next": end, **kept})
-        (directory / "spark" / "offsets" / str(number)).write_text(f"v1\n{settings}\n{offset}")
-    for number in commits:
-        (directory / "spark" / "commits" / str(number)).write_text("v1\n{}")
-    (directory / "input").mkdir(exist_ok=True)
-    if not kept:
-        (directory / "input" / f"{0:020}.log").touch()
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,20 @@ def test_kafka_10_a_bounded_read_gives_the_bytes_of_the_reference(kafka, receive
     other.close()
 
 
+@pytest.mark.timeout(900)
+def test_records_that_grow_cut_the_micro_batch_that_is_planned(kafka, receiver):
+    topic = kafka.topic(3)
+    kafka.send(topic, *records(range(900)))
+    large = [{**one, "value": one["value"] + b"x" * 100_000} for one in records(range(900, 990))]
+    kafka.send(topic, *large, **{"compression.type": "lz4"})
+    code, said = ended(started(kafka, topic, receiver, "--batch-bytes", "1000000"))
+    assert code == 0, said
+    assert "It is cut to" in said
+    assert "kafka: 990 in, 990 out" in said
+    found = {key: {*some} for key, some in counted(received(receiver).replace(b"x", b"")).items()}
+    assert found == {f"k{key}": {*range(key, 990, 5)} for key in range(5)}
+
+
 @pytest.mark.timeout(1200)  # two starts of Spark
 @pytest.mark.parametrize("mixed", [False, True], ids=["topics alone", "and frames"])
 def test_kafka_1_whatever_is_killed_each_record_counts_once(kafka, receiver, tmp_path, mixed):

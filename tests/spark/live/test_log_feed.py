@@ -252,3 +252,18 @@ def test_kafka_1_and_2_offsets_go_to_tasks_and_so_do_records_that_are_logged_who
         range(24, 25),
     ]
     assert dict(block.topics) == {"s": topic}
+
+
+def test_kafka_5_what_is_gone_of_an_earlier_run_is_left_out(open_feed):
+    topics = {"s": Topic("t", "b:1", (), True, False, False)}
+    feed = open_feed(topics=topics)
+    for first, last in ((3, 4), (5, 9)):
+        feed.append_offsets("s", 0, first, last, 0)
+    feed.close()
+    feed = open_feed(topics=topics)
+    feed.there = {"s": {0: range(6, 8)}}
+    feed.append_offsets("s", 0, 8, 9, 0)  # they are there now, and others
+    while (end := feed.latest(0)) < 9:
+        pass  # they become durable
+    block = unpack(feed.blocks(0, end)[0])
+    assert [(run.first, run.items) for run in block.frames] == [(3, range(6, 8)), (7, range(8, 10))]

@@ -10,7 +10,8 @@ import pytest
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.offset_log import OffsetLog
 from wallaroo_spark.live.resume import Resume
-from wallaroo_spark.wire.job import CaseSpec
+from wallaroo_spark.live.spark_part import cut_last, read_spark_part
+from wallaroo_spark.wire.job import CaseSpec, Topic, unpack
 
 from wallaroo.records import Assigned, End, Tick
 from wallaroo.transport.checkpoint import CheckpointError
@@ -54,6 +55,12 @@ def test_an_offset_that_does_not_say_what_is_in_it_is_refused(offset):
         OffsetLog.restored(FOLDER, 3, offset)
 
 
+def feed_of(log, failures, **options):
+    case = CaseSpec(b"an application", partitions=1, isolated=True)
+    options = {"tasks": 1, "batch_bytes": 1 << 20, "resume": Resume(), "timed": True, **options}
+    return LogFeed(log, case, failed=failures.append, **options)
+
+
 def test_kafka_15_what_spark_has_planned_is_on_disk_before_tasks_begin(tmp_path, monkeypatch):
     for name in ("8", "9", "10", ".10.crc"):
         (tmp_path / name).write_bytes(b"")
@@ -62,16 +69,7 @@ def test_kafka_15_what_spark_has_planned_is_on_disk_before_tasks_begin(tmp_path,
         os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").readlink()) or fsync(fd)
     )
     failures = []
-    case = CaseSpec(b"an application", partitions=1, isolated=True)
-    feed = LogFeed(
-        filled(OffsetLog(tmp_path)),
-        case,
-        tasks=1,
-        batch_bytes=1,
-        failed=failures.append,
-        resume=Resume(),
-        timed=True,
-    )
+    feed = feed_of(filled(OffsetLog(tmp_path)), failures)
     assert feed.blocks(1, 2)
     assert synced == [tmp_path / "10", tmp_path]
     (tmp_path / "10").unlink()
@@ -79,4 +77,44 @@ def test_kafka_15_what_spark_has_planned_is_on_disk_before_tasks_begin(tmp_path,
     with pytest.raises(InputLogError):
         feed.blocks(1, 2)
     assert failures == [f"{tmp_path} cannot be synced: Is a directory"]
+    feed.close()
+
+
+def test_a_micro_batch_that_is_too_large_is_cut_and_what_is_behind_it_comes_next(tmp_path):
+    part, topics = tmp_path / "spark", {"s": Topic("t", "b:1", (), True, False, False)}
+    for folder in ("offsets", "commits"):
+        (part / folder).mkdir(parents=True)
+
+    def planned(number, feed, start):
+        """Do what Spark does when it plans a micro-batch, and return where that ends."""
+        end = feed.latest(start)
+        settings = json.dumps({"conf": {"spark.sql.shuffle.partitions": "2"}})
+        offset = json.dumps({"next": end, **feed.kept(start, end)})
+        (part / "offsets" / str(number)).write_text(f"v1\n{settings}\n{offset}")
+        feed.blocks(start, end)
+        return end
+
+    feed = feed_of(OffsetLog(part / "offsets"), [], topics=topics)
+    feed.append_offsets("s", 0, 30, 39, 7)
+    assert planned(0, feed, 0) == 10
+    at_first = feed.sources
+    assert cut_last(part, 25, 100) == (10, 2)
+    feed.cut(2)
+    [block] = feed.blocks(0, 2)
+    assert [run.items for run in unpack(block).frames] == [range(30, 32)]
+    assert feed.sources["s"].position.offsets == {0: 32}
+    assert at_first["s"].position.offsets == {0: 40}
+    (part / "commits" / "0").touch()
+    assert read_spark_part(part)[:2] == (2, 10)  # the rest may have left in another attempt
+    assert planned(1, feed, 2) == 4
+    feed.fetched(2, 10)
+    assert feed.latest(4) == 8  # twice as much as before
+    feed.close()
+
+    found = read_spark_part(part)
+    log = OffsetLog.restored(part / "offsets", found.committed, found.offset)
+    assert (log.first_sequence, log.next_sequence) == (2, 10)
+    assert shown(log.runs(2, 10)) == [(0, 32, 8)]
+    feed = feed_of(log, [], topics=topics, planned=found.planned)
+    assert feed.kept(4, 6)["planned"] == 10
     feed.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import TopicPartition
 from wallaroo_spark.wire.job import Kind, Run, Topic
-from wallaroo_spark.worker.fetching import Fetching
+from wallaroo_spark.worker.fetching import Fetching, TooMuchError
 
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
 from wallaroo.transport.kafka.planner import RunPlanner
@@ -17,8 +17,8 @@ def offsets(first, partition, *between):
     return Run(0, "s", first, range(*between), 7, Kind.OFFSETS, (partition,))
 
 
-def fetched(topics, *frames):
-    fetching = Fetching(topics, frames)
+def fetched(topics, *frames, most=1 << 20):
+    fetching = Fetching(topics, frames, most)
     pieces = [piece for run in frames for piece in fetching.of(run)]
     fetching.close()
     return [(piece.first, piece.items, piece.partitions) for piece in pieces], fetching.fetched
@@ -43,7 +43,7 @@ def test_traces_go_on_where_somebody_takes_them(kafka, traced):
     trace = ("traceparent", b"00-1-2-01")
     kafka.send(topic, {"value": b"a"}, {"value": b"b", "headers": [trace, ("other", b"")]})
     frames = [offsets(5, 0, 0, 2)]
-    fetching = Fetching({"s": Topic(topic, kafka.address, (), True, False, traced)}, frames)
+    fetching = Fetching({"s": Topic(topic, kafka.address, (), True, False, traced)}, frames, 2)
     assert [piece.items for piece in fetching.of(frames[0])] == [[b"a", b"b"]]
     assert fetching.contexts == ({6: (trace,)} if traced else {})
     fetching.close()
@@ -58,6 +58,19 @@ def test_kafka_5_what_is_deleted_between_plan_and_fetch_is_no_silent_hole(kafka)
     topics = {"s": Topic(topic, kafka.address, (), True, False, False)}
     with pytest.raises(BrokerError, match="offset 3 is wanted, and the first that is there is 5"):
         fetched(topics, offsets(0, 0, 3, 8))
+
+
+def test_a_task_fetches_no_more_than_it_may_and_says_how_much_that_is(kafka):
+    topic = kafka.topic(2)
+    large = [{"value": b"x" * 1_000, "partition": number % 2} for number in range(20)]
+    kafka.send(topic, *large)
+    topics = {"s": Topic(topic, kafka.address, (), True, False, False)}
+    frames = [offsets(0, 0, 0, 10), offsets(10, 1, 0, 10)]
+    assert fetched(topics, *frames, most=20_000)[1]["s"].records == 20
+    for most, fitting in ((19_999, 19), (10_500, 10), (9_999, 9), (2_500, 2), (1, 1)):
+        with pytest.raises(TooMuchError, match=rf"^{fitting} of 20 offsets"):
+            fetched(topics, *frames, most=most)
+    assert fetched(topics, offsets(0, 0, 3, 4), most=1)[1]["s"].records == 1
 
 
 def test_kafka_11_runs_are_planned_up_to_what_is_committed_and_no_more_than_there_is_room(kafka):

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 from confluent_kafka.cimpl import NewPartitions
-from spark_checkpoints import begun
+from spark_checkpoints import begun, spark_wrote
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.kafka_sinks import KafkaSinks
 from wallaroo_spark.wire.job import Leaving, Sent, pack, unpack
@@ -45,13 +45,15 @@ def new_worker():
 def start(kafka, tmp_path):
     """A function that takes the sinks over, as a run does at its start."""
 
-    def started(topic, end=1_000, accept_repeats=False, partitions=None, **sink):
+    def started(topic, end=1_000, accept_repeats=False, planned=0, **sink):
         config = wallaroo.KafkaSinkConfig(topic, kafka.address, itself, **sink)
         source = wallaroo.TCPSourceConfig("127.0.0.1", 0, payload)
         application = wallaroo.build_application("a", wallaroo.source("p", source).to_sink(config))
+        if planned:
+            spark_wrote(tmp_path / "c", {0: planned}, [])
         checkpoint = Checkpoint(tmp_path / "c", application, partitions=None, default_partitions=2)
         try:
-            begun(checkpoint)
+            begun(checkpoint, frames=1)
             made = KafkaSinks(
                 application, checkpoint, end, kept=True, accept_repeats=accept_repeats
             )
@@ -142,12 +144,27 @@ def test_kafka_13_and_16_what_a_checkpoint_says_of_its_sinks(kafka, start):
     assert start(topic).topics == {SINK: 2}
     with pytest.raises(WallarooError, match="have outputs of record 0, and the input log ends"):
         start(topic, end=0)
+
+
+def test_kafka_16_a_position_is_missed_only_if_outputs_may_be_behind_it(kafka, start):
+    start(kafka.topic(2))
+    other = kafka.topic(2)  # without a position, as if it had been idle for long
+    start(other)
     other = kafka.topic(2)
-    with pytest.raises(WallarooError, match=r"no position .* outputs were delivered.*kafka-16"):
-        start(other)
-    sinks = start(other, accept_repeats=True)
+    with pytest.raises(WallarooError, match=r"no position .* is not committed.*kafka-16"):
+        start(other, planned=1)
+    sinks = start(other, planned=1, accept_repeats=True)
     leave([block((0, 0))], sinks.departure)
     assert values(kafka, other) == {0: [0], 1: []}
+
+
+def test_kafka_13_outputs_that_may_have_left_keep_their_partitions(kafka, start):
+    topic = kafka.topic(3)
+    leave([block((0, 7), partition=1)], start(topic).departure)
+    with pytest.raises(WallarooError, match=r"to 3 partitions where partitions= says 2 now"):
+        start(topic, planned=1, partitions=2)
+    leave([block((0, 7), partition=1)], start(topic, planned=1).departure)
+    assert values(kafka, topic) == {0: [], 1: [7], 2: []}
 
 
 def test_at_least_once_needs_no_transactions(kafka, start):
@@ -156,6 +173,16 @@ def test_at_least_once_needs_no_transactions(kafka, start):
     assert leave([block((0, 0), (1, 1))], sinks.departure).sent == {(SINK, 0): Sent(2, 4)}
     assert leave([block((1, 1), (2, 2))], sinks.departure).sent == {(SINK, 0): Sent(2, 4)}
     assert values(kafka, topic) == {0: [0, 1, 1, 2]}
+
+
+def test_a_worker_keeps_few_clients(kafka, start, monkeypatch):
+    monkeypatch.setattr(leaving, "_CLIENTS", 2)
+    departure = start(kafka.topic(4)).departure
+    for partition in (0, 1, 2, 1):
+        leave([block((partition, 0), partition=partition)], departure)
+    assert [place[-1] for place in leaving._kept] == [2, 1]
+    leave([block((9, 0), partition=partition) for partition in (0, 1, 3)], departure)
+    assert {place[-1] for place in leaving._kept} == {0, 1, 3}
 
 
 def test_the_trace_of_a_record_goes_on_to_its_outputs(kafka, start):

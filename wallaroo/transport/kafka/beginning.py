@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from wallaroo.text import escaped
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster, Topic
 from wallaroo.transport.kafka.position import Position
+
+_log = logging.getLogger("wallaroo.kafka")
 
 
 @dataclass(frozen=True)
@@ -34,16 +39,34 @@ class Reading:
     group: str | None = None
 
 
+class Begun(NamedTuple):
+    """What a source finds at the brokers when it begins.
+
+    Args:
+        position: where it begins to read.
+        there: which offsets each partition of an earlier run has now.
+    """
+
+    position: Position
+    there: Mapping[int, range] = MappingProxyType({})
+
+
 def begin(
-    cluster: Cluster, reading: Reading, before: Position | None, *, accept_gaps: bool = False
-) -> Position:
+    cluster: Cluster,
+    reading: Reading,
+    before: Position | None,
+    again: Mapping[int, int] = MappingProxyType({}),
+    *,
+    accept_gaps: bool = False,
+) -> Begun:
     """Return where a source begins to read now; it blocks.
 
     Args:
         cluster: the brokers.
         reading: what is to be read.
         before: where an earlier run stood; `None`: there was none.
-        accept_gaps: go on where records are missing between `before` and what is there.
+        again: where partitions begin that are read before that once more.
+        accept_gaps: go on where records are missing between that and what is there.
 
     Raises:
         BrokerError: the brokers do not answer, or what they hold does not fit (kafka-5).
@@ -55,9 +78,8 @@ def begin(
         ends = None
         if reading.bounded:
             ends = offsets_of(cluster, reading, chosen, "latest")
-        return Position(topic.id, offsets, ends=ends)
+        return Begun(Position(topic.id, offsets, ends=ends))
     where = f"{reading.source}: topic {escaped(reading.topic)}"
-    accept = "run with --accept-gaps to go on with what is there"
     if topic.id != before.topic:
         raise BrokerError(
             f"{where}: the checkpoint read the topic with the id {before.topic}, and the topic of "
@@ -68,20 +90,27 @@ def begin(
         chosen = [partition for partition in chosen if partition in before.ends]
     first = offsets_of(cluster, reading, chosen, "earliest")
     end = cluster.offsets(reading.topic, chosen, "latest", committed_only=False)
+    there = {partition: range(first[partition], end[partition]) for partition in chosen}
     offsets = {}
     for partition in chosen:
-        wanted = before.offsets.get(partition, first[partition])
-        there = f"has offsets {first[partition]} to {end[partition] - 1} now"
-        if not first[partition] <= wanted <= end[partition] and not accept_gaps:
-            raise BrokerError(
-                f"{where}, partition {partition}: offset {wanted} is wanted, and the partition "
-                f"{there}; {accept} (kafka-5)"
+        low, high = first[partition], end[partition]
+        following = before.offsets.get(partition, low)
+        wanted = following if following > high else min(following, again.get(partition, following))
+        if not low <= wanted <= high:
+            gap = (
+                f"{where}, partition {partition}: offset {wanted} is wanted, and the partition has "
+                f"offsets {low} to {high - 1} now"
             )
-        offsets[partition] = min(max(wanted, first[partition]), end[partition])
+            if not accept_gaps:
+                raise BrokerError(
+                    f"{gap}; run with --accept-gaps to go on with what is there (kafka-5)"
+                )
+            _log.warning("%s; what is missing is left out (kafka-5)", gap)
+        offsets[partition] = min(max(following, low), high)
     until = before.ends
     if reading.bounded and until is None:  # it was not bounded before: this is the start
         until = offsets_of(cluster, reading, chosen, "latest")
-    return Position(topic.id, offsets, before.at, until)
+    return Begun(Position(topic.id, offsets, before.at, until), there)
 
 
 def _chosen(reading: Reading, topic: Topic) -> list[int]:

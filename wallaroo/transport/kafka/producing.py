@@ -308,14 +308,13 @@ def shut_out(name: str) -> ShutOutError:
     )
 
 
-def forgotten(name: str, brokers: str, group: str, delivered: str) -> BrokerError:
-    """Return why a start is refused if brokers have no position of outputs that were delivered."""
+def forgotten(name: str, brokers: str, group: str, said: str) -> BrokerError:
+    """Return why a start is refused if brokers have no position of outputs that may be there."""
     return BrokerError(
-        f"{name}: the brokers at {brokers} have no position for {group}, and the checkpoint says "
-        f"that {delivered} were delivered: they forget groups that were idle for long "
-        "(offsets.retention.minutes), or these are other brokers. The outputs that were made after "
-        "the checkpoint's last state may be there or not. To send them, perhaps again, run with "
-        "--accept-repeats (kafka-16)"
+        f"{name}: the brokers at {brokers} have no position for {group}, and {said}: they forget "
+        "groups that were idle for long (offsets.retention.minutes), or these are other brokers. "
+        "The outputs that were made after the checkpoint's last state may be there or not. To send "
+        "them, perhaps again, run with --accept-repeats (kafka-16)"
     )
 
 

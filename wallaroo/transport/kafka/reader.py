@@ -8,6 +8,7 @@ pieces of each partition in turn (kafka-10).
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
@@ -109,8 +110,16 @@ class RunReader:
             self._moved(run.partition, run.last + 1)
         return runs
 
-    def exactly(self, partition: int, first: int, last: int) -> KafkaRun | None:
+    def exactly(
+        self, partition: int, first: int, last: int, *, most: float = math.inf
+    ) -> KafkaRun | None:
         """Return one run, waiting for it; `None`: it is not waited for any more.
+
+        Args:
+            partition: whose.
+            first: its first offset.
+            last: its last one.
+            most: bytes of values; it ends with the record that exceeds them.
 
         Raises:
             BrokerError: it cannot be read, now or ever.
@@ -123,6 +132,9 @@ class RunReader:
                 self._size[partition] -= len(message) + _COST
                 if message.offset() >= first:
                     messages.append(message)
+                    most -= len(message)
+                    if most < 0:
+                        last = message.offset()
             if (
                 waiting
                 or self._reached[partition] > last
@@ -217,7 +229,8 @@ class RunReader:
         return (
             f"{self._cluster.name}: topic {escaped(self._topic)}, partition {partition}: offset "
             f"{self.positions[partition]} is wanted, and the first that is there is "
-            f"{there[partition]}: the brokers have deleted what was between (kafka-5)"
+            f"{there[partition]}: the brokers have deleted what was between; start again with "
+            "--accept-gaps to go on with what is there (kafka-5)"
         )
 
 

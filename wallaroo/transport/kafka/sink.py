@@ -141,7 +141,8 @@ class KafkaSink(OutputSink):
             if self.position > self._transactions.end:
                 raise older(self._name, self._brokers, self.position - 1, self._transactions.end)
         elif delivered and not self._transactions.accept_repeats:
-            raise forgotten(self._name, self._brokers, group, f"{delivered} outputs")
+            said = f"the checkpoint says that {delivered} outputs were delivered"
+            raise forgotten(self._name, self._brokers, group, said)
 
     @property
     def committed(self) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
 from wallaroo.kafka import KafkaSourceConfig
@@ -47,6 +48,7 @@ class KafkaSources:
         measured: see `KafkaSource`.
         going_on: whether to wait further for what a log names; it is asked often.
         room: see `KafkaSource`.
+        again: of each source, see `wallaroo.transport.kafka.beginning.begin`.
 
     Attributes:
         positions: where the sources stand.
@@ -69,11 +71,13 @@ class KafkaSources:
         measured: bool,
         going_on: Callable[[], bool],
         room: Callable[[], int] | None = None,
+        again: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
     ) -> None:
         self.sources: dict[str, KafkaSource] = {}
         self.topics: dict[str, tuple[str, bool]] = {}
         self.positions = Positions(positions)
         self._before = positions
+        self._again = again
         self._accept_gaps = accept_gaps
         self._going_on = going_on
         self._readers: dict[str, RunReader] = {}  # of what a log names
@@ -96,8 +100,8 @@ class KafkaSources:
             BrokerError: something does not fit (kafka-5).
         """
         for name, source in self.sources.items():
-            before = self._before.get(name)
-            persisting(partial(source.begin, before, accept_gaps=self._accept_gaps))
+            before, again = self._before.get(name), self._again.get(name, {})
+            persisting(partial(source.begin, before, again, accept_gaps=self._accept_gaps))
 
     def fetch(self, source: str, partition: int, first: int, last: int) -> KafkaRun:
         """Return a run that a log names, from the source's topic; it blocks.
@@ -108,14 +112,15 @@ class KafkaSources:
         reader = self._readers.get(source)
         if reader is None:
             reader = self._readers[source] = self.sources[source].reader(self._going_on)
+        wanted = range(first, last + 1)
+        if (there := self.sources[source].there.get(partition)) is not None:
+            wanted = range(max(first, there.start), min(last + 1, there.stop))
+        if not wanted:
+            return KafkaRun(partition, first, last, [])
         if partition not in reader.positions:
-            reader.add({partition: first})
-        run = reader.exactly(partition, first, last)
-        if run is None:
-            raise BrokerError(
-                f"source {escaped(source)}: what an earlier run has read was not read again in time"
-            )
-        return run
+            reader.add({partition: wanted.start})
+        run = self._waited(source, reader.exactly(partition, wanted[0], wanted[-1]))
+        return run._replace(first=first, last=last)
 
     def go_on_behind(self, sequence: int, times: Mapping[str, Ended], now: int) -> list[Assigned]:
         """Let the sources go on, and return what a log has to say of it first (kafka-1, kafka-6).
@@ -153,28 +158,30 @@ class KafkaSources:
         Args:
             source: whose.
             partition: where they stand.
-            offsets: in order, at least one.
+            offsets: in order, at least one. What compaction has taken since has no value.
 
         Raises:
-            BrokerError: they are not there any more.
+            BrokerError: they are not there any more, or are not waited for any longer.
         """
         reader = self._readers.get(source)
         if reader is None:
             reader = self._readers[source] = self.sources[source].reader(self._going_on)
         reader.go_to({partition: range(offsets[0], offsets[-1] + 1)})
-        run = reader.exactly(partition, offsets[0], offsets[-1])
+        run = self._waited(source, reader.exactly(partition, offsets[0], offsets[-1]))
         reader.go_to({})
-        wanted = set(offsets)
-        found = {} if run is None else {one.offset(): one for one in run.messages}
+        values = {one.offset(): one.value() for one in run.messages}
+        topic = self.topics[source][0]
         return {
-            offset: KafkaRecord(
-                found[offset].value(),
-                topic=self.topics[source][0],
-                partition=partition,
-                offset=offset,
-            )
-            for offset in wanted & found.keys()
+            offset: KafkaRecord(values.get(offset), topic=topic, partition=partition, offset=offset)
+            for offset in offsets
         }
+
+    def _waited(self, source: str, run: KafkaRun | None) -> KafkaRun:
+        if run is None:
+            raise BrokerError(
+                f"source {escaped(source)}: what was read before was not read again in time"
+            )
+        return run
 
     def copy_figures(self, metrics: Registry) -> None:
         """Copy what only sources of Kafka have; in any thread."""

@@ -6,7 +6,10 @@ from itertools import islice
 
 import pytest
 from confluent_kafka import KafkaError
+from listening import Received
 
+import wallaroo
+from wallaroo.kafka_records import KafkaRecord
 from wallaroo.metrics.figures import TopicPlace
 from wallaroo.records import Assigned
 from wallaroo.transport.kafka.beginning import Reading, begin
@@ -15,10 +18,16 @@ from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.reader import RunReader, in_turn
 from wallaroo.transport.kafka.source import KafkaSource
+from wallaroo.transport.kafka.sources import KafkaSources
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
 TRANSACTION = {"transactional.id": "a sender"}
+
+
+@wallaroo.kafka_decoder
+def itself(record):
+    return record
 
 
 @pytest.fixture
@@ -152,7 +161,7 @@ def test_a_new_run_begins_where_it_is_told(kafka, start, offset):
     kafka.send(topic, *[{"value": b"", "timestamp": 1000 * number} for number in range(1, 4)])
     kafka.send(topic, {"value": b"", "timestamp": 2500})
     reading = Reading("p", topic, start=start)
-    assert begin(Cluster(kafka.address, {}, "p"), reading, None).offsets == {0: offset}
+    assert begin(Cluster(kafka.address, {}, "p"), reading, None).position.offsets == {0: offset}
 
 
 def _made_again(kafka, topic):
@@ -191,6 +200,79 @@ def test_what_the_brokers_no_longer_hold_is_refused(whole_kafka, what, position,
         begin(cluster, Reading("p", topic), before)
 
 
+def test_kafka_5_a_gap_in_what_is_read_once_more_is_accepted_too(kafka, caplog):
+    topic = kafka.topic(1)
+    kafka.send(topic, *numbered(5))
+    cluster = Cluster(kafka.address, {}, "p")
+    before = Position(cluster.topic(topic).id, {0: 4})
+    assert begin(cluster, Reading("p", topic), before, {0: 2}).position == before
+    _shortened(kafka, topic)
+    with pytest.raises(BrokerError, match=r"offset 2 is wanted, .* 3 to 4 now; .* --accept-gaps"):
+        begin(cluster, Reading("p", topic), before, {0: 2})
+    begun = begin(cluster, Reading("p", topic), before, {0: 2}, accept_gaps=True)
+    assert begun == (before, {0: range(3, 5)})
+    assert "offset 2 is wanted" in caplog.text
+
+    source = wallaroo.KafkaSourceConfig(topic, kafka.address, itself)
+    application = wallaroo.build_application("a", wallaroo.source("p", source).done())
+    sources = KafkaSources(
+        application,
+        {"p": before},
+        None,
+        None,
+        accept_gaps=True,
+        measured=False,
+        going_on=lambda: True,
+        again={"p": {0: 1}},
+    )
+    sources.begin()
+    run = sources.fetch("p", 0, 1, 3)
+    assert (run.first, run.last, [one.offset() for one in run.messages]) == (1, 3, [3])
+    assert sources.fetch("p", 0, 0, 2) == (0, 0, 2, [])
+    sources.close()
+    # A record that was dead, and that compaction has taken since, is shown without its value.
+    there = KafkaRecord(b"3", topic=topic, partition=0, offset=3)
+    kafka.send(topic, {"value": b"", "partition": 0}, **TRANSACTION)  # 5, and its mark at 6
+    gone = KafkaRecord(None, topic=topic, partition=0, offset=6)
+    assert sources.look_up("p", 0, [3, 6]) == {3: there, 6: gone}
+    sources.close()
+
+
+class Runs(Received):
+    """Keeps runs, and why a source has failed."""
+
+    def receive_run(self, source, run, at):
+        self.order.append(run)
+
+    def input_failed(self, problem):
+        self.input_ended(problem)
+
+
+def test_kafka_5_a_topic_that_is_made_again_while_it_is_read_is_noticed_before_the_next_look(
+    whole_kafka, monkeypatch
+):
+    monkeypatch.setattr(wallaroo.transport.kafka.source, "_NEW_PARTITIONS", float("inf"))
+    topic, received = whole_kafka.topic(1), Runs()
+    whole_kafka.send(topic, *numbered(5))
+    source = KafkaSource(
+        Cluster(whole_kafka.address, {}, "p"),
+        Reading("p", topic),
+        received,
+        lambda call, *arguments: call(*arguments),
+        room=lambda: 100,
+    )
+    source.begin(None, {}, accept_gaps=False)
+    source.go_on_behind(None, (), 0)
+    source.start()
+    while not received.order:
+        pass
+    _made_again(whole_kafka, topic)
+    assert received.ended.wait(60)
+    assert "was made again while it was read" in received.problem or "nknown" in received.problem
+    assert received.order == [(0, 0, 4, [])]
+    source.close()
+
+
 def test_a_topic_that_is_not_there_is_named(kafka):
     with pytest.raises(BrokerError, match=r"p: topic nowhere at .*: .*nknown topic"):
         begin(Cluster(kafka.address, {}, "p"), Reading("p", "nowhere"), None)
@@ -207,7 +289,7 @@ def test_kafka_10_a_partition_that_was_added_is_no_part_of_a_bounded_read(kafka)
     topic = kafka.topic(2)
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 0}, 1, {0: 0})  # it had one partition
-    assert begin(cluster, Reading("p", topic, bounded=True), before) == before
+    assert begin(cluster, Reading("p", topic, bounded=True), before).position == before
 
 
 @pytest.mark.parametrize(
@@ -221,7 +303,7 @@ def test_kafka_5_an_accepted_gap_may_lead_back_and_is_logged(kafka, logged, firs
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 9}, 1)
     source = KafkaSource(cluster, Reading("p", topic), None, None)
-    source.begin(before, accept_gaps=True)
+    source.begin(before, {}, accept_gaps=True)
     records = source.go_on_behind(before.behind(0, logged), (), 7)
     expected = [Assigned("p", ((0, 5, None),), 7, before.topic)]
     assert (records, source._position.offsets) == (expected if first == 5 else [], {0: first})
@@ -239,7 +321,7 @@ def test_kafka_10_a_read_that_becomes_bounded_has_its_ends_logged(kafka):
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 3}, 1)
     source = KafkaSource(cluster, Reading("p", topic, bounded=True), None, None)
-    source.begin(before, accept_gaps=False)
+    source.begin(before, {}, accept_gaps=False)
     (record,) = source.go_on_behind(before, (), 7)
     assert record == Assigned("p", ((0, 3, 5),), 7, before.topic)
     assert source._position == before.with_assigned(record)
