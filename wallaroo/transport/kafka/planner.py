@@ -9,8 +9,8 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import wait
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any
 
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.text import escaped
@@ -42,6 +42,7 @@ class RunPlanner:
 
     Attributes:
         positions: for each partition the offset behind the last one that is planned.
+        ends_before: whether a partition ends before that now, as one of a topic made again does.
     """
 
     def __init__(
@@ -59,13 +60,16 @@ class RunPlanner:
         self._committed_only = committed_only
         self._going_on = going_on
         self._room = room
-        self._asked = 0.0  # when the brokers were asked last
+        self._looked = 0.0  # when the brokers were asked last
+        self._asked: dict[int, Future[Any]] = {}  # by partition, and not answered yet
+        self._apart = False  # ask for each partition alone, since one has kept others waiting
         self._pause = _PAUSE
         self._troubles = RateLimited(_log, burst=1, interval=30.0)
         self._consumer: Consumer | None = None
         if group is not None:
             self._consumer = cluster.consumer(group, committed_only=committed_only)
         self.positions: dict[int, int] = {}
+        self.ends_before = False
 
     @property
     def standing(self) -> Mapping[int, int]:
@@ -88,14 +92,11 @@ class RunPlanner:
         if room <= 0:
             time.sleep(_LOOK)
             return []
-        time.sleep(max(0.0, self._asked + self._pause - time.monotonic()))
-        self._asked = time.monotonic()
-        try:
-            ends = self._ends()
-        except BrokersAwayError as error:
-            self._troubles.log(logging.WARNING, None, "%s; trying again", error)
-            return []
+        time.sleep(max(0.0, self._looked + self._pause - time.monotonic()))
+        self._looked = time.monotonic()
+        ends = self._ends()
         behind = [place for place in sorted(ends.items()) if self.positions[place[0]] < place[1]]
+        self.ends_before = any(end < self.positions[one] for one, end in ends.items())
         self._pause = _PAUSE if behind else min(2 * self._pause, _LONGEST)
         most = -(-room // max(1, len(behind)))
         return [
@@ -126,17 +127,29 @@ class RunPlanner:
             self._consumer.close()
 
     def _ends(self) -> dict[int, int]:
-        """Return how far the partitions reach now; nothing once this is not wanted any more."""
-        asked = self._cluster.asked_offsets(
-            self._topic, self.positions, "latest", committed_only=self._committed_only
-        )
-        while wait(asked.values(), _PAUSE).not_done:
-            if not self._going_on():
-                return {}
-        try:
-            return {partition: answer.result().offset for partition, answer in asked.items()}
-        except client().KafkaException as error:
-            raise self._cluster.error(error.args[0], f"topic {escaped(self._topic)}") from error
+        """Return how far partitions reach now, as far as their brokers say so soon (kafka-12).
+
+        A partition without a leader keeps the answers back that are asked for with its own.
+        """
+        wanted = [partition for partition in self.positions if partition not in self._asked]
+        for some in [[one] for one in wanted] if self._apart else [wanted] if wanted else []:
+            self._asked |= self._cluster.asked_offsets(
+                self._topic, some, "latest", committed_only=self._committed_only
+            )
+        wait(self._asked.values(), _PAUSE)
+        ends = {}
+        for partition in [one for one, answer in self._asked.items() if answer.done()]:
+            try:
+                ends[partition] = self._asked.pop(partition).result().offset
+            except client().KafkaException as error:
+                where = f"topic {escaped(self._topic)}, partition {partition}"
+                wrong = self._cluster.error(error.args[0], where)
+                if not isinstance(wrong, BrokersAwayError):
+                    raise wrong from error
+                self._troubles.log(logging.WARNING, None, "%s; trying again", wrong)
+        ends = {partition: end for partition, end in ends.items() if end >= 0}  # else it was away
+        self._apart = len(ends) < len(self.positions)
+        return ends
 
     def _planned(self, partition: int, last: int) -> KafkaRun:
         first, self.positions[partition] = self.positions[partition], last + 1

@@ -53,6 +53,9 @@ class KafkaSource(Source):
         measured: find out how far behind the ends of its partitions it is.
         room: runs are planned only, and read elsewhere: returns how many offsets may be planned
             now. `None`: they are read here.
+
+    Attributes:
+        there: which offsets the brokers had at the start; what a log names besides is left out.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class KafkaSource(Source):
         self._reading = reading
         self._position: Position | None = None  # where it begins; `None`: it has ended
         self._wanted: Mapping[int, int] = {}  # where a checkpoint says that it begins
+        self.there: Mapping[int, range] = {}
         self._ended: set[int] = set()
         self._receiver = receiver
         self._post = post
@@ -121,10 +125,14 @@ class KafkaSource(Source):
 
     # -- before the run --------------------------------------------------------------------------
 
-    def begin(self, before: Position | None, *, accept_gaps: bool) -> None:
+    def begin(
+        self, before: Position | None, again: Mapping[int, int], *, accept_gaps: bool
+    ) -> None:
         """Find out where to begin; see the function of this name."""
         self._wanted = {} if before is None else before.offsets
-        self._position = begin(self._cluster, self._reading, before, accept_gaps=accept_gaps)
+        self._position, self.there = begin(
+            self._cluster, self._reading, before, again, accept_gaps=accept_gaps
+        )
 
     def add_read(self, records: int, size: int) -> None:
         """Count records that were read elsewhere, and their bytes."""
@@ -224,7 +232,8 @@ class KafkaSource(Source):
             if self._reading.group is not None and time.monotonic() - committed > _COMMIT:
                 reader.commit()
                 committed = time.monotonic()
-            if time.monotonic() - looked > _NEW_PARTITIONS:
+            odd = isinstance(reader, RunPlanner) and reader.ends_before
+            if odd or time.monotonic() - looked > _NEW_PARTITIONS:
                 self._add_partitions(reader, position.topic)
                 looked = time.monotonic()
 

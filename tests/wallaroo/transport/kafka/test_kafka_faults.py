@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from confluent_kafka import KafkaError, Producer
 from kafka_mock import MockCluster, Request
@@ -40,11 +42,30 @@ def deliverer(brokers, once):
     return deliver
 
 
-def sent(brokers):
+def sent(brokers, topic="t"):
     client = Producer({"bootstrap.servers": brokers.address})
     for number in range(5):
-        client.produce("t", b"%d" % number, partition=0)
+        client.produce(topic, b"%d" % number, partition=0)
     client.flush()
+
+
+def planner_of(brokers, topic, partitions):
+    planner = RunPlanner(
+        Cluster(brokers.address, {}, "p"),
+        topic,
+        None,
+        committed_only=True,
+        going_on=lambda: True,
+        room=lambda: 100,
+    )
+    planner.add(dict.fromkeys(range(partitions), 0))
+    return planner
+
+
+def until_some(planner):
+    while not (runs := planner.some()):
+        pass
+    return [(run.partition, run.first, run.last) for run in runs]
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -104,20 +125,23 @@ def test_what_brokers_do_not_allow_is_said_in_one_line(brokers, once):
 
 def test_kafka_12_runs_are_planned_on_though_a_leader_moves(brokers):
     sent(brokers)
-    cluster = Cluster(brokers.address, {}, "p")
-    planner = RunPlanner(
-        cluster,
-        "t",
-        None,
-        committed_only=True,
-        going_on=lambda: True,
-        room=lambda: 100,
-    )
-    planner.add({0: 0})
-    assert [run.last for run in planner.some()] == [4]
+    planner = planner_of(brokers, "t", 1)
+    assert until_some(planner) == [(0, 0, 4)]
     brokers.lead("t", 0, 2)
     sent(brokers)
-    runs = []
-    while not runs:
-        runs = planner.some()
-    assert [(run.first, run.last) for run in runs] == [(5, 9)]
+    assert until_some(planner) == [(0, 5, 9)]
+
+
+@pytest.mark.parametrize("fault", ["no leader", "a leader that is down"])
+def test_kafka_12_a_partition_whose_leader_is_away_does_not_keep_the_others_back(brokers, fault):
+    topic = brokers.topic("two", 2)
+    brokers.lead(topic, 1, 2)
+    planner = planner_of(brokers, topic, 2)
+    with contextlib.ExitStack() as away:
+        if fault == "no leader":
+            brokers.lead(topic, 1, -1)
+        else:
+            away.enter_context(brokers.down(2))
+        for end in (4, 9, 14):
+            sent(brokers, topic)
+            assert until_some(planner) == [(0, end - 4, end)]
