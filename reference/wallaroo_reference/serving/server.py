@@ -22,6 +22,7 @@ from functools import partial
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import KafkaRun
+from wallaroo.metrics.silence import Silence
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, End, Value
 from wallaroo.topology import Application
@@ -42,7 +43,6 @@ from wallaroo_reference.machine import Machine
 from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving.durable import Durable
 from wallaroo_reference.serving.feeder import Feeder, Intake
-from wallaroo_reference.serving.silence import Silence
 from wallaroo_reference.serving.watch import Watch
 
 _LOOK = 0.05  # seconds between looks whether user code has returned in the end
@@ -173,7 +173,10 @@ class Server(Receiver, Handle):
                 timed=self._timed,
                 topics=kafka.topics,
             )
-        self._silence = Silence(application, self._machine, options.metrics)
+        machine = self._machine
+        self._silence = Silence(
+            application, machine.moment, lambda: machine.open_windows, options.metrics
+        )
         self._arrival = clock if on_disk is not None or self._timed else (lambda: 0)
         if isinstance(self._machine, (MeasuredCompiled, MeasuredInterpreter)):
             durable, metrics = self._durable, options.metrics

@@ -20,8 +20,9 @@ from wallaroo.overriding import override
 from wallaroo.records import Consumed, Record, Value
 from wallaroo.transport.generators import encoded
 from wallaroo.transport.input_log import InputLogError, Kind, Run
+from wallaroo_spark.live.arrivals import Arrivals
 from wallaroo_spark.live.offset_log import Log, OffsetLog
-from wallaroo_spark.live.resume import Resume, after
+from wallaroo_spark.live.resume import Resume, after, positions_in
 from wallaroo_spark.live.to_tasks import frames_for_tasks
 from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, pack
@@ -61,6 +62,7 @@ class LogFeed(Feed):
         room_made: called, in any thread, after a commit has made room.
         there: which offsets of what an earlier run has logged can be fetched, by source and
             partition; the others are a gap (kafka-5).
+        arrivals: when something came last from each partition of a topic.
         look_up: returns records of Kafka, by their offsets, given source, partition and offsets.
         planned: Spark has been given the records before this sequence.
         committed: Spark has committed the records before this sequence.
@@ -90,6 +92,7 @@ class LogFeed(Feed):
         self.sources = resume.sources
         self._sources_until = resume.sequence  # `sources` knows the records before this sequence
         self._before = self.sources, self._sources_until  # before the last micro-batch
+        self.arrivals = Arrivals(positions_in(resume.sources))
         self._timed = timed
         self._skip = skip
         self.case = case
@@ -280,6 +283,7 @@ class LogFeed(Feed):
         self.planned = max(end, self.planned)
         if end > self._sources_until:
             self._before = self.sources, self._sources_until
+            self.arrivals.note(runs)
             self.sources, self._sources_until = after(self.sources, runs), end
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
 from wallaroo.errors import WallarooError
+from wallaroo.metrics.silence import Silence
 from wallaroo.overriding import override
 from wallaroo.topology import Application
 from wallaroo.transport.listener import Address
@@ -81,6 +82,10 @@ class Server(Handle):
                     opened_run(application, options, own, directory, addresses, clock, self._remote)
                 )
             self._up = up.pop_all()  # what is to be closed, the last opened first
+        feed, delivery = self._run.feed, self._run.delivery
+        self._silence = Silence(
+            application, lambda: feed.arrivals, lambda: delivery.open_windows, options.metrics
+        )
         if options.metrics is not None:
             options.metrics.state = "starting Spark"
         self._run.loop.post(self._start)
@@ -163,6 +168,7 @@ class Server(Handle):
     # -- in the edges' thread ----------------------------------------------------------------
 
     def _start(self) -> None:
+        self._silence.start()
         self._serving = asyncio.get_running_loop().create_task(self._serve())
         self._run.intake.stop_if_all_have_ended()
 
@@ -178,6 +184,7 @@ class Server(Handle):
             )
             ticking = asyncio.create_task(ticks)
         await self._run.stop.wait()
+        self._silence.close()
         if ticking is not None:
             ticking.cancel()
         if await self._run.stop.in_time(self._run.edges.finish(self._committed)):
@@ -215,5 +222,6 @@ class Server(Handle):
             open_windows=lost,
             unprocessed=self._run.backlog,
             tombstones=self._run.delivery.tombstones,
+            silent=self._silence.partitions,
         )
         self._done.set()

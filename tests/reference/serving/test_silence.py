@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.serving.silence import Silence
 
 import wallaroo
 from wallaroo import KafkaRecord
 from wallaroo.metrics.registry import Registry
-from wallaroo.metrics.silence import named
+from wallaroo.metrics.silence import Silence, named
 from wallaroo.records import Assigned, End
 
 SECOND = 10**9
@@ -53,7 +52,10 @@ class Run:
         application = windowed(**options)
         self.machine = machine(application)
         self.registry = Registry(application, "reference")
-        self.silence = Silence(application, self.machine, self.registry)
+        machine = self.machine
+        self.silence = Silence(
+            application, machine.moment, lambda: machine.open_windows, self.registry
+        )
         self.machine.take(Assigned("s", ((0, 0, None), (1, 0, None), (2, 0, None))))
 
     def send(self, partition, seconds):

@@ -251,7 +251,7 @@ class Runs(Received):
 def test_kafka_5_a_topic_that_is_made_again_while_it_is_read_is_noticed_before_the_next_look(
     whole_kafka, monkeypatch
 ):
-    monkeypatch.setattr(wallaroo.transport.kafka.source, "_NEW_PARTITIONS", float("inf"))
+    monkeypatch.setattr("wallaroo.transport.kafka.source._NEW_PARTITIONS", float("inf"))
     topic, received = whole_kafka.topic(1), Runs()
     whole_kafka.send(topic, *numbered(5))
     source = KafkaSource(
