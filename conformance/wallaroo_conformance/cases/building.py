@@ -52,7 +52,8 @@ Addresses: TypeAlias = Mapping[tuple[str, int], tuple[str, int]]
 COMPONENTS = Table(STEPS, AGGREGATIONS, KEYS)
 """What a step of a case can have, but `GRAPH`."""
 _PORT = 7010  # in what is shown
-_BROKERS = "127.0.0.1:9092"  # which need not run
+_HOST = "127.0.0.1"
+_BROKERS = f"{_HOST}:9092"  # which need not run
 _MOST_BUILT = 4_096  # applications that are kept: a job may have so many cases
 
 
@@ -62,6 +63,9 @@ class Argument:
 
     text: str
     value: Any
+
+
+_LIBRARY = Argument("wallaroo", wallaroo)
 
 
 @dataclass(frozen=True)
@@ -256,22 +260,17 @@ class _Sinks:
         """Return the method that ends a pipeline at a node, and its arguments."""
         first = self._next.get(pipeline, 0)
         self._next[pipeline] = first + len(self.at(node))
-        configs = [self._sink(pipeline, *one) for one in enumerate(self.at(node), first)]
+        configs = [
+            _sink(spec, pipeline, number, *self._address(pipeline, number))
+            for number, spec in enumerate(self.at(node), first)
+        ]
         if len(configs) < 2:
             return ("to_sink", tuple(configs)) if configs else ("done", ())
         shown = f"[{', '.join([config.text for config in configs])}]"
         return "to_sinks", (Argument(shown, [config.value for config in configs]),)
 
-    def _sink(self, pipeline: int, number: int, spec: SinkSpec) -> Argument:
-        if spec.topic:
-            return _topic_sink(spec, f"OUT-{pipeline}-{number}")
-        encoder, host, port = spec.encoder, "127.0.0.1", 1
-        if self._addresses is not None:
-            host, port = self._addresses[SOURCES[pipeline], number]
-        shown = (
-            f'"127.0.0.1", {_PORT + 10 + 10 * pipeline + number}, {expression(ENCODERS, encoder)}'
-        )
-        return Argument(f"wallaroo.TCPSinkConfig({shown})", _sink_config(host, port, encoder))
+    def _address(self, pipeline: int, number: int) -> tuple[str, int]:
+        return self._addresses[SOURCES[pipeline], number] if self._addresses else (_HOST, 1)
 
 
 def _step(
@@ -319,18 +318,14 @@ def _component(operator: str, name: str) -> Argument:
 
 @cache
 def _route(name: str) -> Argument:
-    return Argument(expression(ROUTES, name), ROUTES[name]) if name not in KEYS else _key(name)
-
-
-def _key(name: str) -> Argument:
-    made = KEYS[name](name)
-    return Argument(f'{type(made).__name__}("{name}")', made)
+    if name in KEYS:
+        return _component(name, name)
+    return Argument(expression(ROUTES, name), ROUTES[name])
 
 
 @cache
 def _windowed(operator: str, spec: WindowSpec, name: str) -> Argument:
-    made: Any = getattr(wallaroo, f"{spec.kind}_windows")(spec.size)
-    text = f"wallaroo.{spec.kind}_windows({spec.size})"
+    made = _called(_LIBRARY, f"{spec.kind}_windows", _value(spec.size))
     given: dict[str, Any] = {}
     if spec.kind == "count":
         given["with_timeout"] = spec.timeout
@@ -340,10 +335,8 @@ def _windowed(operator: str, spec: WindowSpec, name: str) -> Argument:
         given["with_late_data_policy"] = None if spec.late == "dead-letter" else spec.late
     for method, value in given.items():
         if value is not None:
-            made = getattr(made, method)(value)
-            text += f".{method}({_value(value).text})"
-    aggregation = _made_by(_component, operator)(operator, name)
-    return Argument(f"{text}.over({aggregation.text})", made.over(aggregation.value))
+            made = _called(made, method, _value(value))
+    return _called(made, "over", _made_by(_component, operator)(operator, name))
 
 
 def _made_by(function: Any, operator: str) -> Any:
@@ -354,35 +347,40 @@ def _made_by(function: Any, operator: str) -> Any:
 @cache
 def _source(spec: SourceSpec) -> Argument:
     function = None if spec.event_time is None else EVENT_TIMES[spec.event_time]
-    how: dict[str, Any] = {"event_time": function, "idle_after": spec.idle_after}
     library = "wallaroo." if function is wallaroo.kafka_timestamp else ""
-    said = f", event_time={library}{spec.event_time}" * (function is not None)
-    said += f", idle_after={spec.idle_after}" * (spec.idle_after is not None)
+    how = {
+        "event_time": function and Argument(f"{library}{spec.event_time}", function),
+        "idle_after": None if spec.idle_after is None else _value(spec.idle_after),
+    }
     if spec.generator:
-        made: Any = wallaroo.GenSourceConfig(Values(), **how)
-        return Argument(f"wallaroo.GenSourceConfig(Values(){said})", made)
+        return _called(_LIBRARY, "GenSourceConfig", Argument("Values()", Values()), **how)
+    decoder = Argument(expression(DECODERS, spec.decoder), _own(DECODERS, spec.decoder))
     if spec.topic:
-        decoder = _own(DECODERS, spec.decoder)
-        made = wallaroo.KafkaSourceConfig(topic_of(spec.id), _BROKERS, decoder, **how)
-        shown = f'"{topic_of(spec.id)}", "{_BROKERS}", {expression(DECODERS, spec.decoder)}{said}'
-        return Argument(f"wallaroo.KafkaSourceConfig({shown})", made)
-    made = wallaroo.TCPSourceConfig("127.0.0.1", 0, _own(DECODERS, spec.decoder), **how)
-    shown = f'"127.0.0.1", {_PORT + spec.id}, {expression(DECODERS, spec.decoder)}{said}'
-    return Argument(f"wallaroo.TCPSourceConfig({shown})", made)
+        topic, brokers = _value(topic_of(spec.id)), _value(_BROKERS)
+        return _called(_LIBRARY, "KafkaSourceConfig", topic, brokers, decoder, **how)
+    port = Argument(str(_PORT + spec.id), 0)
+    return _called(_LIBRARY, "TCPSourceConfig", _value(_HOST), port, decoder, **how)
 
 
 @cache
-def _sink_config(host: str, port: int, encoder: str) -> Any:
-    return wallaroo.TCPSinkConfig(host, port, ENCODERS[encoder])
+def _sink(spec: SinkSpec, pipeline: int, number: int, host: str, port: int) -> Argument:
+    encoder = Argument(expression(ENCODERS, spec.encoder), ENCODERS[spec.encoder])
+    if spec.topic:
+        how = {"partitions": _value(spec.topic), "max_message_size": _value(MAX_SENT)}
+        topic = _value(f"OUT-{pipeline}-{number}")
+        return _called(_LIBRARY, "KafkaSinkConfig", topic, _value(_BROKERS), encoder, **how)
+    address = Argument(f'"{_HOST}"', host), Argument(f"{_PORT + 10 + 10 * pipeline + number}", port)
+    return _called(_LIBRARY, "TCPSinkConfig", *address, encoder)
 
 
-@cache
-def _topic_sink(spec: SinkSpec, topic: str) -> Argument:
-    how: dict[str, Any] = {"partitions": spec.topic, "max_message_size": MAX_SENT}
-    made = wallaroo.KafkaSinkConfig(topic, _BROKERS, ENCODERS[spec.encoder], **how)
-    said = ", ".join([f"{name}={value}" for name, value in how.items()])
-    shown = f'"{topic}", "{_BROKERS}", {expression(ENCODERS, spec.encoder)}, {said}'
-    return Argument(f"wallaroo.KafkaSinkConfig({shown})", made)
+def _called(on: Argument, method: str, *given: Argument, **how: Argument | None) -> Argument:
+    """Return what a call makes, and the call; what is `None` is left out."""
+    named = {name: one for name, one in how.items() if one is not None}
+    value = getattr(on.value, method)(
+        *[one.value for one in given], **{name: one.value for name, one in named.items()}
+    )
+    said = [*[one.text for one in given], *[f"{name}={one.text}" for name, one in named.items()]]
+    return Argument(f"{on.text}.{method}({', '.join(said)})", value)
 
 
 def _state(number: int, spec: PartitionSpec) -> Argument:
