@@ -224,15 +224,11 @@ def read_topics(path: Path) -> Mapping[SinkId, int]:
     Raises:
         CheckpointError: the file is damaged, or cannot be read.
     """
-    return (
-        read_part(
-            path,
-            lambda form: {
-                (str(name), int(index)): int(count) for name, index, count in form["topics"]
-            },
-        )
-        or {}
-    )
+
+    def topics(form: Any) -> Mapping[SinkId, int]:
+        return {(str(name), int(index)): int(count) for name, index, count in form["topics"]}
+
+    return read_part(path, topics) or {}
 
 
 def write_topics(path: Path, topics: Mapping[SinkId, int], stamp: Stamp) -> None:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 from receiving import Receiver, eventually
 
 pytestmark = pytest.mark.alone
@@ -102,6 +103,30 @@ def test_records_that_grow_cut_the_micro_batch_that_is_planned(kafka, receiver):
     assert "kafka: 990 in, 990 out" in said
     found = {key: {*some} for key, some in counted(received(receiver).replace(b"x", b"")).items()}
     assert found == {f"k{key}": {*range(key, 990, 5)} for key in range(5)}
+
+
+@pytest.mark.timeout(1200)  # two starts of Spark
+def test_kafka_5_what_is_planned_and_deleted_since_is_a_gap_that_may_be_accepted(kafka, tmp_path):
+    topic, checkpoint = kafka.topic(3), tmp_path / "checkpoint"
+    kafka.send(topic, *records(range(30)))
+    receiver = Receiver()
+    receiver.close()  # so that the first micro-batch is not committed
+    options = ("--checkpoint", str(checkpoint))
+    run = started(kafka, topic, receiver, *options)
+    eventually((checkpoint / "spark" / "offsets" / "0").exists, 2 * PATIENCE)
+    os.killpg(run.pid, signal.SIGKILL)
+    ended(run)
+    admin, place = kafka.admin(), TopicPartition(topic, 1, 4)
+    admin.delete_records([place])[place].result(30)
+    gap = "partition 1: offset 0 is wanted, and the partition has offsets 4 to 9 now"
+    code, said = ended(started(kafka, topic, receiver, *options))
+    assert (code, f"{gap}; run with --accept-gaps" in said) == (1, True), said
+    receiver = Receiver(receiver.port)
+    code, said = ended(started(kafka, topic, receiver, *options, "--accept-gaps"))
+    assert (code, f"{gap}; what is missing is left out" in said) == (0, True), said
+    numbers = {int(line.split()[2]) for line in received(receiver).decode().splitlines()}
+    assert numbers == {*range(30)} - {1, 4, 7, 10}
+    receiver.close()
 
 
 @pytest.mark.timeout(1200)  # two starts of Spark
