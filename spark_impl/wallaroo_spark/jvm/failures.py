@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 
-from wallaroo.errors import WallarooError
+from wallaroo.errors import ExtraMissingError, WallarooError
 
 _ERROR = re.compile(
     r"^(?:Caused by: |: )?([\w.$]+(?:Error|Exception)\w*)(?:: (.*))?$", re.MULTILINE
@@ -34,6 +34,7 @@ _PYTHON = (
 _KILLED = "killed from outside (kill -9), or by the kernel for want of memory (see dmesg)"
 _AGAIN = "Start the run again; with --checkpoint it goes on where it was"
 _TOO_MUCH = r"TooMuchError: (\d+) of (\d+) offsets"
+_LACKS = (ModuleNotFoundError.__name__, ExtraMissingError.__name__)
 _WORKER_DIED = r"Python worker (?:exited unexpectedly|crashed)"
 _PLANNER_DIED = ("Broken pipe", "Connection reset", "EOFException")
 
@@ -116,6 +117,8 @@ def explained(text: str) -> str | None:
         if match := re.search(expression, text):
             return said.format(*match.groups())
     kind, cause = cause_of(text)
+    if kind in _LACKS:
+        return f"the Python of Spark's workers lacks a package: {cause}. {_PYTHON}"
     if kind == "OutOfMemoryError":
         return _MEMORY.format(f": {cause}")
     if not kind and cause.startswith(_PLANNER_DIED):

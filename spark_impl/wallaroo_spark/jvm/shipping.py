@@ -55,9 +55,12 @@ def ship(session: Session, directory: Path) -> Shipment:
     with zipfile.ZipFile(archive, "w") as file:
         for name, path in sorted(_archived(shipment).items()):
             file.write(path, name)
-    searched = list(sys.path)
-    session.spark.sparkContext.addPyFile(str(archive))
+    searched, context = list(sys.path), session.spark.sparkContext
+    context.addPyFile(str(archive))
     sys.path[:] = searched  # this process has the modules, and the archive goes with the session
+    # Spark does not send files to the Python process in which it plans micro-batches, on this
+    # machine, and that may be another Python (PYSPARK_PYTHON).
+    context.environment["PYTHONPATH"] = str(archive)
     return Shipment()
 
 

@@ -30,6 +30,12 @@ FAILED = "[STREAM_FAILED] Query [id = 096e-e6, runId = 6f-87] terminated with ex
             "Spark's Python workers do not start: /usr/bin/python3: No module named 'pyspark'. ",
         ),
         (
+            "Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call "
+            "last):\n  x\nwallaroo.errors.ExtraMissingError: Kafka needs the package "
+            "confluent-kafka, which is not installed\n\n\tat org.apache.spark.x\n",
+            "the Python of Spark's workers lacks a package: Kafka needs the package",
+        ),
+        (
             "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python "
             "in worker has different version: 3.12 than that in driver: 3.11, PySpark cannot run\n",
             "Spark's workers run Python 3.12. Workers need Python 3.",
