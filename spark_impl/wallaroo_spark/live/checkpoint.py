@@ -170,7 +170,8 @@ class Checkpoint(CheckpointDirectory):
             CheckpointError: it cannot be read.
         """
         part = self._spark_part
-        return OffsetLog.restored(self.spark / "offsets", part.committed, part.offset)
+        folder = self.spark / "offsets" if self._remote is None else None
+        return OffsetLog.restored(folder, part.committed, part.offset)
 
     def refuse_unfinished(self) -> None:
         """Refuse to write Spark's part anew while its last micro-batch is in it alone.

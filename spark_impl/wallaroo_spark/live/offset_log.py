@@ -33,7 +33,7 @@ class OffsetLog:
     """Records by number, as an `wallaroo.transport.input_log.InputLog` has them, in memory.
 
     Args:
-        folder: where Spark writes its offsets.
+        folder: where Spark writes its offsets; `None`: to a file system that keeps what is closed.
         first: number of the first record.
         latest_at: arrival time of the record before it.
 
@@ -52,7 +52,7 @@ class OffsetLog:
     size = 0
     full = False
 
-    def __init__(self, folder: Path, first: int = 0, latest_at: int = 0) -> None:
+    def __init__(self, folder: Path | None, first: int = 0, latest_at: int = 0) -> None:
         self._folder = folder
         self.first_sequence = self.next_sequence = first
         self.latest_at = latest_at
@@ -60,11 +60,13 @@ class OffsetLog:
         self._lock = threading.Lock()
 
     @classmethod
-    def restored(cls, folder: Path, first: int, offset: Mapping[str, Any] | None) -> OffsetLog:
+    def restored(
+        cls, folder: Path | None, first: int, offset: Mapping[str, Any] | None
+    ) -> OffsetLog:
         """Return the log that a run has left.
 
         Args:
-            folder: where Spark writes its offsets.
+            folder: as for the log.
             first: number of the first record that Spark has not committed.
             offset: what Spark has kept of the last micro-batch that it has planned.
 
@@ -113,6 +115,8 @@ class OffsetLog:
         Raises:
             InputLogError: the system could not.
         """
+        if self._folder is None:
+            return self.next_sequence
         try:
             offsets = [path for path in self._folder.iterdir() if path.name.isdecimal()]
             with max(offsets, key=lambda path: int(path.name)).open("rb") as last:
