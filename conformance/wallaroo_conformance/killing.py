@@ -19,6 +19,7 @@ from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
+from wallaroo_conformance.live.kafka import check_kafka
 from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search, Watcher
@@ -31,6 +32,7 @@ BUDGET = Budget(20_000, top_up=0)
 MOST_MESSAGES = 3
 """Most input messages of a counterexample that counts as a kill."""
 
+_BROKERS_PATIENCE = 10.0  # the same, where brokers answer
 _LIVE_PATIENCE = 3.0  # seconds to wait for something that a mutant may never do
 
 
@@ -45,8 +47,8 @@ class Mutant:
         make: makes the engine.
         home: the engine whose code has the fault.
         incomplete: the harness is broken, not the engine: the check must end as incomplete.
-        shown_by: how it is found: by cases, by a live server, or by mistakes that the language must
-            refuse.
+        shown_by: how it is found: by cases, by a live server, by one that reads and writes Kafka,
+            or by mistakes that the language must refuse.
         during: puts the fault in place for a while, where `make` returns an engine without it.
         slow: it takes minutes, so it is run only where its home is asked for by name.
     """
@@ -57,7 +59,7 @@ class Mutant:
     make: Callable[[], Engine]
     home: str = "reference"
     incomplete: bool = False
-    shown_by: Literal["cases", "live", "language"] = "cases"
+    shown_by: Literal["cases", "live", "brokers", "language"] = "cases"
     during: Callable[[], AbstractContextManager[object]] = nullcontext
     slow: bool = False
 
@@ -121,16 +123,21 @@ def kill(
     seed: int = 0,
     budget: Budget = BUDGET,
     watcher: Watcher | None = None,
+    brokers: str | None = None,
 ) -> Kill:
     """Check a mutant until a failure names the rule it breaks.
 
-    A mutant may break other rules too, and these may be found first.
+    A mutant may break other rules too, and these may be found first. Some need `brokers` of Kafka.
     """
     begun = time.monotonic()
     with mutant.during():
         if mutant.shown_by == "live":
             patience = _LIVE_PATIENCE if mutant.rule else PATIENCE
             _, failures = check_live(mutant.make(), mutant.rule or "*", seed, patience=patience)
+        elif mutant.shown_by == "brokers":
+            if brokers is None:
+                return _kill(mutant, (), begun, problem="it is shown by brokers: --brokers")
+            _, failures = check_kafka(mutant.make(), mutant.rule, brokers, _BROKERS_PATIENCE)
         elif mutant.shown_by == "language":
             _, failures = check_language("*")
         else:

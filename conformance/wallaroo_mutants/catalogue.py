@@ -131,7 +131,9 @@ def broken(*names: str, claims: Capabilities = _ISOLATED) -> MutantEngine:
 
 def mutants() -> list[Mutant]:
     """Return all but Spark's: the entry point of the group ``wallaroo.mutants``."""
-    return [_mutant(entry) for entry in read("reference", "compiled", "edges", "language")]
+    return [
+        _mutant(entry) for entry in read("reference", "compiled", "edges", "language", "brokers")
+    ]
 
 
 def _mutant(entry: Entry) -> Mutant:

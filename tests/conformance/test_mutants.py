@@ -6,6 +6,8 @@ seen on some of them each time, and on all under the profile *nightly*.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
 from killing_many import kills
@@ -23,8 +25,9 @@ BUDGET = Budget(5_000, top_up=0)
 ALL = [mutant for mutant in installed_mutants() if not mutant.slow]
 MUTANTS = [mutant for mutant in ALL if mutant.rule]
 SURVIVORS = [mutant for mutant in ALL if not mutant.rule and not mutant.incomplete]
-SHOWN_BY_CASES, SHOWN_LIVE, SHOWN_BY_MISTAKES = (
-    [mutant for mutant in MUTANTS if mutant.shown_by == by] for by in ("cases", "live", "language")
+SHOWN_BY_CASES, SHOWN_LIVE, SHOWN_BY_BROKERS, SHOWN_BY_MISTAKES = (
+    [mutant for mutant in MUTANTS if mutant.shown_by == by]
+    for by in ("cases", "live", "brokers", "language")
 )
 
 SEARCHED = (
@@ -86,6 +89,15 @@ def test_a_mutant_of_the_edges_is_killed_on_the_rule_it_breaks(
 ) -> None:
     killed, found = live[mutant.name]
     assert killed, found
+
+
+@pytest.mark.xdist_group("Kafka")  # one broker for all of them
+@pytest.mark.parametrize("mutant", SHOWN_BY_BROKERS, ids=_by_name)
+def test_a_mutant_that_brokers_show_is_killed_on_the_rule_it_breaks(
+    mutant: Mutant, kafka: Any
+) -> None:
+    came = kill(mutant, brokers=kafka.address)
+    assert came.ok, _what(came)
 
 
 @pytest.mark.parametrize("mutant", SHOWN_BY_MISTAKES, ids=_by_name)

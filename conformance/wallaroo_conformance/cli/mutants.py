@@ -32,7 +32,13 @@ def kill_matrix(options: argparse.Namespace) -> int:
         if not mutant.rule and not mutant.incomplete:
             budget = replace(budget, cases=_EQUIVALENT_CASES)
         with progress_shown(mutant.name, sys.stderr) as watcher:
-            came = kill(mutant, seed=options.seed, budget=budget, watcher=watcher)
+            came = kill(
+                mutant,
+                seed=options.seed,
+                budget=budget,
+                watcher=watcher,
+                brokers=options.brokers,
+            )
         kills.append(came)
         if options.store is not None and came.ok:
             _store(came, options.store)

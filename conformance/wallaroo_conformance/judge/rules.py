@@ -139,6 +139,8 @@ _RULES: tuple[Rule, ...] = (
     Rule("kafka-13", "An encoder says what is sent, and the key says where", _KAFKA),
     Rule("kafka-14", "Outputs stand in order of lineage", _KAFKA),
     Rule("kafka-17", "What breaks the rules cannot be set", _KAFKA),
+    Rule("kafka-11", "Only committed records are read", _KAFKA),
+    Rule("kafka-15", "Readers of committed records see each output once", _KAFKA),
 )
 
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in _RULES}

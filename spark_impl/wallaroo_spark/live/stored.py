@@ -125,8 +125,7 @@ class StoredOnSpark(StoredCheckpoint):
             raise damaged(path, "it is missing")
         if (self._directory / LAYOUT).exists():  # a run that died at its start has none
             self._layout()
-        for _ in self._stored():
-            pass
+        self.state()  # reads all there is; it is kept for whoever asks for it next
         return ""
 
     @override

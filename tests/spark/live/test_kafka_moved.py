@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 from live_on_spark import PATIENCE
 from wallaroo_conformance.live.kafka import check_kafka
 from wallaroo_reference.engine import ReferenceEngine
@@ -11,6 +12,8 @@ pytestmark = pytest.mark.alone
 
 
 def test_scale_2_each_output_is_there_once_and_the_old_checkpoint_is_refused(kafka):
+    if settings.get_current_profile_name() != "nightly":
+        pytest.skip("three starts of Spark: at night; test_moved.py goes there and back each time")
     engine = ReferenceEngine()
     [law], failures = check_kafka(engine, "scale-2", kafka.address, PATIENCE, other="spark")
     assert failures == []
