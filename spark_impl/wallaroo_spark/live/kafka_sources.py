@@ -78,16 +78,17 @@ def begun_sources(
     Raises:
         BrokerError: something does not fit (kafka-5).
     """
+    positions = positions_in(storage.logged)
     sources = KafkaSources(
         application,
-        positions_in(storage.logged),
+        positions,
         intake,
         loop.post,
         accept_gaps=own.accept_gaps,
         measured=options.metrics is not None,
         going_on=lambda: ending.problem is None,
         room=None if own.record is not None else lambda: feed.room_for_offsets,
-        again=first_offsets(storage.log, storage.checkpoint.position),
+        again=first_offsets(storage.log, storage.checkpoint.position) if positions else {},
     )
     with options.interruptible():
         sources.begin()

@@ -30,9 +30,11 @@ from wallaroo_spark.wire.job import Kind as WireKind
 
 _WAIT = 0.2  # seconds that `latest` may wait for input; stopping a query can take as long
 
-# How many offsets a micro-batch holds at most: at first, and however small records are.
+# How many offsets a micro-batch holds at most: at first, however small records are, and how many
+# times as many as the one before, since records may be larger than those.
 _FIRST_OFFSETS = 1_000
 _MOST_OFFSETS = 200_000
+_GROWTH = 8
 
 _OFFSETS = WireKind.OFFSETS
 
@@ -173,7 +175,7 @@ class LogFeed(Feed):
         """Note what tasks have fetched: the next micro-batches hold about `batch_bytes`."""
         if records:
             fitting = self._batch_bytes * records // max(1, size)
-            self._offsets = max(1, min(fitting, 2 * self._offsets, _MOST_OFFSETS))
+            self._offsets = max(1, min(fitting, _GROWTH * self._offsets, _MOST_OFFSETS))
 
     def cut(self, offsets: int) -> None:
         """Give Spark fewer offsets at once from now on, also of the last micro-batch again."""

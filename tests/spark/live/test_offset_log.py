@@ -95,26 +95,26 @@ def test_a_micro_batch_that_is_too_large_is_cut_and_what_is_behind_it_comes_next
         return end
 
     feed = feed_of(OffsetLog(part / "offsets"), [], topics=topics)
-    feed.append_offsets("s", 0, 30, 39, 7)
-    assert planned(0, feed, 0) == 10
+    feed.append_offsets("s", 0, 30, 59, 7)
+    assert planned(0, feed, 0) == 30
     at_first = feed.sources
-    assert cut_last(part, 25, 100) == (10, 2)
+    assert cut_last(part, 7, 100) == (30, 2)
     feed.cut(2)
     [block] = feed.blocks(0, 2)
     assert [run.items for run in unpack(block).frames] == [range(30, 32)]
     assert feed.sources["s"].position.offsets == {0: 32}
-    assert at_first["s"].position.offsets == {0: 40}
+    assert at_first["s"].position.offsets == {0: 60}
     (part / "commits" / "0").touch()
-    assert read_spark_part(part)[:2] == (2, 10)  # the rest may have left in another attempt
+    assert read_spark_part(part)[:2] == (2, 30)  # the rest may have left in another attempt
     assert planned(1, feed, 2) == 4
     feed.fetched(2, 10)
-    assert feed.latest(4) == 8  # twice as much as before
+    assert feed.latest(4) == 4 + 16  # eight times as many as before
     feed.close()
 
     found = read_spark_part(part)
     log = OffsetLog.restored(part / "offsets", found.committed, found.offset)
-    assert (log.first_sequence, log.next_sequence) == (2, 10)
-    assert shown(log.runs(2, 10)) == [(0, 32, 8)]
+    assert (log.first_sequence, log.next_sequence) == (2, 30)
+    assert shown(log.runs(2, 30)) == [(0, 32, 28)]
     feed = feed_of(log, [], topics=topics, planned=found.planned)
-    assert feed.kept(4, 6)["planned"] == 10
+    assert feed.kept(4, 6)["planned"] == 30
     feed.close()
