@@ -116,7 +116,13 @@ class Cluster:
                 "auto.offset.reset": "error",  # an offset that is gone is refused (kafka-5)
                 "isolation.level": "read_committed" if committed_only else "read_uncommitted",
             },
-            {"fetch.wait.max.ms": 100, "queued.max.messages.kbytes": ahead},
+            {
+                "fetch.wait.max.ms": 100,
+                "queued.max.messages.kbytes": ahead,
+                # By default a client that has read far enough ahead does not ask again for a second,
+                # though meanwhile all of it was taken.
+                "fetch.queue.backoff.ms": 10,
+            },
         )
         return made
 
