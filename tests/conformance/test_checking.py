@@ -71,7 +71,7 @@ def test_the_reference_keeps_every_rule(kept: Report) -> None:
 
 
 def test_the_compiled_path_keeps_every_rule_it_is_promised_for() -> None:
-    report = check_engine("compiled", Check(Budget(300)))
+    report = check_engine("compiled", Check(Budget(100)))
     assert report.failures == ()
     assert report.exit_code == KEPT
     assert set(report.rules.values()) <= {"kept", "unsupported"}
@@ -95,7 +95,7 @@ def test_rules_that_are_not_asked_for_are_not_reported() -> None:
     ("rules", "found"), [("dead-4", ["dead-4"]), ("state-4", ["state-4"]), ("frame-2", [])]
 )
 def test_fail_fast_looks_for_the_rules_that_are_asked_for(rules: str, found: list[str]) -> None:
-    check = Check(Budget(600), counterexamples=None, fail_fast=True, rules=rules)
+    check = Check(Budget(200), counterexamples=None, fail_fast=True, rules=rules)
     # dead-4 is met soon
     report = check_engine(broken("stop told elsewhere", "flag ignored"), check)
     assert [failure.rule for failure in report.failures] == found

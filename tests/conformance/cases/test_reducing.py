@@ -28,7 +28,7 @@ VALUES = replace(TIMED_SOURCE, generator=True)
 
 @pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
 def test_reductions_are_simpler_and_can_be_run(timed: bool) -> None:
-    for number, case in enumerate(generate(40, 7, timed=timed)):
+    for number, case in enumerate(generate(14, 7, timed=timed)):
         simpler = reductions(case)
         assert len(set(simpler)) == len(simpler)
         assert all(size(one) < size(case) for one in simpler)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from wallaroo_conformance.cases.counterexamples import STORED
 from wallaroo_conformance.judge.results import INCOMPLETE, KEPT
-from wallaroo_conformance.judge.rules import RULES
 
 from wallaroo.cli.main import main
 
@@ -125,23 +124,6 @@ def test_replay_as_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     script.write_text(capsys.readouterr().out)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert "('first', 0) b'b=1\\n' b'a=1\\n'" in done.stdout
-
-
-def test_pytest_runs_a_test_for_each_rule(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-v", "-n", "2", "-p", "no:cacheprovider"),
-            *("-p", "wallaroo_conformance.plugin"),
-            *("--wallaroo-engine=reference", "--wallaroo-cases=100"),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "dead-4: --on-error stop ends the run at the first dead letter" in done.stdout
-    assert f" {len(RULES) + 1} passed in " in done.stdout  # and one: the check is complete
 
 
 def test_pytest_without_the_plugin_knows_nothing_of_it(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from wallaroo_reference.engine import ReferenceEngine
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 
-CHECK = Check(Budget(1_500, top_up=0), counterexamples=None)
+CHECK = Check(Budget(500, top_up=0), counterexamples=None)
 FACTS = frozenset({Fact.DECODED, Fact.ENTITY_BUILT, Fact.STATE_CHANGED, Fact.ENTITIES})
 
 

