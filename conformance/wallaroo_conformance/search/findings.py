@@ -18,6 +18,7 @@ from wallaroo_conformance.judge.laws import LAWS, exercised, laws_of
 from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.relations import RELATIONS, Relation
 from wallaroo_conformance.judge.results import Failure, fits
+from wallaroo_conformance.search.running import REFUSED
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
@@ -87,7 +88,10 @@ class Findings:
         """Note that a case which would exercise some laws is beyond the engine, and why."""
         for law in laws:
             self.beyond[law.id] += 1
-            self.why_beyond.setdefault(law.id, why)
+            before = self.why_beyond.setdefault(law.id, why)
+            # A refusal says more than what else a case needs that the engine does not claim.
+            if why.startswith(REFUSED) and not before.startswith(REFUSED):
+                self.why_beyond[law.id] = why
 
     def add_refused(self, case: ConformanceCase) -> None:
         """Note a case whose application the engine's `check` refuses."""
@@ -204,7 +208,7 @@ class Findings:
         """
         begun = {result.rule for result in results if result.status in ("kept", "broken")}
         refused = {
-            result.rule: result.note for result in results if result.note.startswith("refused:")
+            result.rule: result.note for result in results if result.note.startswith(REFUSED)
         }
         return [
             replace(result, status="unsupported", note=refused[result.rule])

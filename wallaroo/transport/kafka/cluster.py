@@ -119,8 +119,8 @@ class Cluster:
             {
                 "fetch.wait.max.ms": 100,
                 "queued.max.messages.kbytes": ahead,
-                # By default a client that has read far enough ahead does not ask again for a second,
-                # though meanwhile all of it was taken.
+                # By default a client that has read so far ahead asks for more a second later,
+                # though all of it may be taken long before.
                 "fetch.queue.backoff.ms": 10,
             },
         )
