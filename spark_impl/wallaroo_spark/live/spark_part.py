@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from wallaroo.transport.checkpoint import INPUT, RESTORE, CheckpointError, damaged
 from wallaroo.transport.private import refuse_irregular, write_durably
@@ -180,7 +181,9 @@ def seen_from(directory: Path) -> Iterator[Path]:
     Raises:
         CheckpointError: it is damaged.
     """
-    if not any(_misplaced(directory, url_of(directory))):
+    path = str(directory.absolute())
+    plain = quote(path) == path  # Spark's reader of states takes a path for a URL
+    if plain and not any(_misplaced(directory, url_of(directory))):
         yield directory
         return
     with tempfile.TemporaryDirectory(prefix="wallaroo-look-") as name:

@@ -175,10 +175,10 @@ def test_a_run_goes_on_on_spark_and_back_with_other_numbers_of_partitions(
     anew = ["--app", __file__, "-o"]
     moved.on_reference(tmp_path / "a", PARTS[0], 1)
     first = ["checkpoint", str(tmp_path / "a"), "--to", "spark", "--partitions", "3"]
-    assert main([*first, *anew, str(tmp_path / "b")]) == 0
-    assert shown(capsys, tmp_path / "b") == shown(capsys, tmp_path / "a")
-    moved.on_spark(tmp_path / "b", PARTS[1], 3)
-    back = ["checkpoint", str(tmp_path / "b"), "--to", "reference", "--partitions", "2"]
+    assert main([*first, *anew, str(tmp_path / "on spark")]) == 0
+    assert shown(capsys, tmp_path / "on spark") == shown(capsys, tmp_path / "a")
+    moved.on_spark(tmp_path / "on spark", PARTS[1], 3)
+    back = ["checkpoint", str(tmp_path / "on spark"), "--to", "reference", "--partitions", "2"]
     assert main([*back, *anew, str(tmp_path / "c")]) == 0
     moved.on_reference(tmp_path / "c", PARTS[2], 2)
 
