@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reducing import size
@@ -168,22 +168,15 @@ class Findings:
 
         If a rule is broken, no relation: for one of them both answers must be right.
         """
-        return [
-            law
-            for law in (*LAWS, *(() if self.failures_of(rules) else RELATIONS))
-            if fits(law.rule, rules)
-            and not self.kept[law.id]
-            and not self._is_beyond(law)
-            and self._why_unsupported(law) is None
-        ]
+        laws = [*LAWS, *(() if self.failures_of(rules) else RELATIONS)]
+        return [law for law in laws if fits(law.rule, rules) and self._may_be_met(law)]
 
-    def _is_beyond(self, law: Law) -> bool:
-        """Whether a law is beyond the engine; a relation is it if its rule is."""
-        ids = [law.id]
-        if isinstance(law, Relation):
-            ids += [one.id for one in LAWS if one.rule == law.rule]
-        most = max(self.beyond[law_id] for law_id in ids)
-        return most >= _ENOUGH_BEYOND and not any(self.kept[law_id] for law_id in ids)
+    def _may_be_met(self, law: Law) -> bool:
+        if self.kept[law.id] or self._why_unsupported(law) is not None:
+            return False
+        if isinstance(law, Relation) and not self.beyond[law.id]:
+            return self._why_beyond(law) is None  # by the other laws of its rule
+        return self.beyond[law.id] < _ENOUGH_BEYOND
 
     def refuse_timed(self) -> None:
         """Note that the engine refuses nearly all timed cases."""
@@ -195,29 +188,26 @@ class Findings:
             return self.timed_refused
         return self.claims.unclaimed(law)
 
+    def _why_beyond(self, law: Law) -> str | None:
+        """Return why the cases of a law are beyond the engine, or `None`.
+
+        If all that met another law of the rule were refused, no law of it is missing. A relation is
+        beyond an engine if its rule is.
+        """
+        if law.id in self.why_beyond:
+            return self.why_beyond[law.id]
+        others = [one.id for one in (*LAWS, *RELATIONS) if one.rule == law.rule]
+        if any(self.kept[one] or self.differed[one] for one in others):
+            return None
+        whys = [self.why_beyond[one] for one in others if one in self.why_beyond]
+        all_refused = [why for why in whys if why.startswith(REFUSED)]
+        return next(iter(whys if isinstance(law, Relation) else all_refused), None)
+
     def law_results(self, rules: str) -> list[LawResult]:
         """Return the result of each law and relation of the rules that fit a pattern."""
         broken = {failure.laws[0].id for failure in self.failures_of(rules)}
         laws = [law for law in (*LAWS, *RELATIONS) if fits(law.rule, rules)]
-        return self._without_refused_rules([self._law_result(law, broken) for law in laws])
-
-    def _without_refused_rules(self, results: list[LawResult]) -> list[LawResult]:
-        """Return results in which no law waits to be met whose rule the engine refuses.
-
-        All cases that met the rule were refused, so no other law of it can be missing.
-        """
-        begun = {result.rule for result in results if result.status in ("kept", "broken")}
-        refused = {
-            result.rule: result.note for result in results if result.note.startswith(REFUSED)
-        }
-        return [
-            replace(result, status="unsupported", note=refused[result.rule])
-            if result.status == "not exercised"
-            and result.rule in refused.keys() - begun
-            and not self.differed[f"{result.rule}/{result.name}"]
-            else result
-            for result in results
-        ]
+        return [self._law_result(law, broken) for law in laws]
 
     def _law_result(self, law: Law, broken: Set[str]) -> LawResult:
         kept, beyond = self.kept[law.id], self.beyond[law.id]
@@ -227,7 +217,7 @@ class Findings:
             return law.result("unsupported", kept, beyond, why)
         if kept:
             return law.result("kept", kept, beyond)
-        why = self._why_unsupported(law) or self.why_beyond.get(law.id)
+        why = self._why_unsupported(law) or self._why_beyond(law)
         if why is not None and not self.differed[law.id]:
             return law.result("unsupported", 0, beyond, why)
         hidden = ", ".join(sorted(broken))
