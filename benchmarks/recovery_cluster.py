@@ -99,7 +99,7 @@ class MovingRun(Run):
     def start(self) -> None:
         """Start a run, elsewhere."""
         self._number += 1
-        folder = Path(tempfile.mkdtemp(prefix="wallaroo-elsewhere-"))
+        folder = Path(tempfile.mkdtemp(prefix="elsewhere-", dir=self._log.parent))
         at = self._command.index("run") + 1
         application = shutil.copy(self._command[at], folder)
         address = f"127.0.0.{self._number}"
