@@ -1,19 +1,21 @@
-"""Runs on Spark whose outputs leave from workers, to a real broker: each has a Spark of its own."""
+"""A run on Spark from topic to topic of a real broker: outputs leave from workers (kafka-15)."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 
 import psutil
 import pytest
-from counted import Count, number, send, sink, text, whole
+from counted import Count, number, sink, text, whole
 from live_on_spark import PATIENCE, jvm_of, options
 from receiving import eventually
 
 import wallaroo
 from wallaroo.engine import Case
-from wallaroo.records import Frame
+from wallaroo.kafka_records import KafkaRecord
+from wallaroo.records import Assigned, Consumed
 
 pytestmark = pytest.mark.alone
 
@@ -38,12 +40,12 @@ def when(message):
     return len(message) * 10**9
 
 
-def build(address, topic, port, **options):
+def build(address, read, topic, port):
     builder = wallaroo.ApplicationBuilder("leaving")
-    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, text, event_time=when)
+    source = wallaroo.KafkaSourceConfig(read, address, text, event_time=when)
     builder.new_pipeline("p", source).to(twice)
     builder.to_state_partition(number, Count, "counts", whole)
-    kafka = wallaroo.KafkaSinkConfig(topic, address, produced, partitions=PARTITIONS, **options)
+    kafka = wallaroo.KafkaSinkConfig(topic, address, produced, partitions=PARTITIONS)
     return builder.to_sinks([kafka, sink(port)]).build()
 
 
@@ -52,7 +54,10 @@ def expected(reference, application, messages):
 
     Of each partition (value, key, headers, timestamp); of TCP the bytes.
     """
-    records = [Frame("p", message.encode(), 0) for message in messages]
+    records = [
+        Assigned("p", ((0, 0, None),)),
+        *[Consumed("p", KafkaRecord(message.encode())) for message in messages],
+    ]
     trace = reference.run(Case(application, records, on_error="stop"))
     partitions = {number: [] for number in range(PARTITIONS)}
     for one in trace.outputs["p", 0]:
@@ -79,15 +84,16 @@ def kill_workers():
 
 
 def test_kafka_15_and_dead_4_each_output_is_there_once_whatever_is_killed(
-    spark_engine, reference, receiver, kafka, tmp_path
+    spark_engine, reference, receiver, kafka, tmp_path, caplog
 ):
+    read = kafka.topic(1)
     topic = kafka.topic(PARTITIONS, retention_ms=-1)  # event times of 1970 are old
-    application = build(kafka.address, topic, receiver.port)
+    application = build(kafka.address, read, topic, receiver.port)
     messages = []
 
     def send_more(count, *others):
         more = [f"w{number % 7}" for number in range(count)] + ["fixed", *others]
-        send(handle, *more)
+        kafka.send(read, *[{"value": message.encode()} for message in more])
         messages.extend(more)
 
     handle = spark_engine.serve(application, options(tmp_path, on_error="stop"))
@@ -95,8 +101,10 @@ def test_kafka_15_and_dead_4_each_output_is_there_once_whatever_is_killed(
     eventually(lambda: handle.progress().written, PATIENCE)
     send_more(400)
     eventually(lambda: any(len(one) > 20 for one in in_topic(kafka, topic).values()), PATIENCE)
-    handle.kill()
-    assert handle.wait(PATIENCE).exit_code == 1
+    os.kill(jvm_of(os.getpid()), signal.SIGKILL)
+    summary = handle.wait(PATIENCE)
+    assert (summary.exit_code, "died of SIGKILL" in summary.problem) == (1, True)
+    assert "Exception while sending command" not in caplog.text
 
     handle = handle.restart()
     send_more(20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -43,16 +42,6 @@ def test_stop_1_and_dead_4_a_start_meets_what_the_log_has(spark_engine, receiver
     assert b"".join(receiver.so_far) == b"a 1\n"
     assert len(dead.read_text().splitlines()) == 1
     assert not psutil.pid_exists(jvm)
-
-
-def test_a_jvm_that_dies_is_named_with_its_signal(spark_engine, receiver, caplog):
-    handle = spark_engine.serve(counting(receiver.port), options())
-    send(handle, "a")
-    eventually(lambda: b"".join(receiver.so_far), PATIENCE)
-    os.kill(jvm_of(os.getpid()), signal.SIGKILL)
-    summary = handle.wait(PATIENCE)
-    assert "died of SIGKILL" in summary.problem
-    assert "Exception while sending command" not in caplog.text
 
 
 def test_a_master_that_is_not_there_is_named(spark_engine, receiver, monkeypatch, caplog):
