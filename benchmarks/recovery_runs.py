@@ -152,9 +152,11 @@ def kill_again(
         return killed, False
     for name, kill in victims:
         stopping.wait(draw.uniform(0.0, _PAUSE[options.engine]))
+        if time.monotonic() > end:
+            stopping.set()
         while not stopping.is_set() and not kill(name):
             stopping.wait(0.05)  # it is not there yet
-        if stopping.is_set() or time.monotonic() > end:
+        if stopping.is_set():
             print("no more kills", flush=True)
             break
         killed[name] += 1
