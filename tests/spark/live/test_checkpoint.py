@@ -130,13 +130,6 @@ def test_kafka_1_a_first_micro_batch_in_sparks_offsets_alone_is_not_dropped(
     assert "was killed between two steps of a micro-batch" in capsys.readouterr().err
 
 
-def test_a_checkpoint_whose_log_is_in_sparks_offsets_is_whole(tmp_path, opened, capsys):
-    opened()
-    spark_wrote(tmp_path / "c", {0: 5}, [0], records=[])
-    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
-    assert "is whole" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("planned", [{}, {0: 5}])
 def test_recover_1_a_run_that_died_before_its_first_batch_leaves_nothing(tmp_path, opened, planned):
     begun(opened(partitions=2)).close()

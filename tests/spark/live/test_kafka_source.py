@@ -16,6 +16,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from receiving import Receiver, eventually
 
+from wallaroo.cli.main import main
+
 pytestmark = pytest.mark.alone
 
 APPLICATION = str(Path(__file__).with_name("kafka_application.py"))
@@ -120,6 +122,7 @@ def test_kafka_5_a_gap_in_what_is_planned_may_be_accepted_and_a_topic_made_again
     assert not any((checkpoint / "input").glob("*.log"))  # Spark's own offset log is the log
     stored = b"".join(path.read_bytes() for path in checkpoint.rglob("*") if path.is_file())
     assert SECRET.encode() not in stored  # kafka-17
+    assert main(["checkpoint", str(checkpoint), "--verify"]) == 0
 
     admin.delete_topics([topic])[topic].result(30)
     kafka.topic(3, topic)
