@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -151,8 +151,29 @@ class Broker:
         assert not producer.flush(30)
 
     def records(self, topic: str, isolation: str = "read_committed") -> dict[int, list[Any]]:
-        """Return the messages of each partition of a topic, up to its end now."""
-        consumer = Consumer(
+        """Return the messages of each partition of a topic, up to its end now.
+
+        A transaction is committed some moments before its partitions are marked so: the marks are
+        waited for.
+        """
+        consumer = self._consumer(isolation)
+        partitions = sorted(consumer.list_topics(topic, 30).topics[topic].partitions)
+        if isolation == "read_committed":
+            self._wait_for_marks(consumer, topic, partitions)
+        found: dict[int, list[Any]] = {partition: [] for partition in partitions}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+        reading = set(partitions)
+        while reading:
+            for message in consumer.consume(1000, 0.05):
+                if message.error() is None:
+                    found[message.partition()].append(message)
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    reading.discard(message.partition())
+        consumer.close()
+        return found
+
+    def _consumer(self, isolation: str) -> Consumer:
+        return Consumer(
             {
                 "bootstrap.servers": self.address,
                 "group.id": "looks",
@@ -162,18 +183,16 @@ class Broker:
                 "isolation.level": isolation,
             }
         )
-        partitions = sorted(consumer.list_topics(topic, 30).topics[topic].partitions)
-        found: dict[int, list[Any]] = {partition: [] for partition in partitions}
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-        reading = set(partitions)
-        while reading:
-            for message in consumer.consume(1000, 0.05):
-                if message.error() is None:
-                    found[message.partition()].append(message)
-                else:
-                    reading.discard(message.partition())
-        consumer.close()
-        return found
+
+    def _wait_for_marks(self, committed: Consumer, topic: str, partitions: Sequence[int]) -> None:
+        """Return once what is there now is marked, or in ten seconds: some may stay open."""
+        until, every = time.monotonic() + 10.0, self._consumer("read_uncommitted")
+        for partition in partitions:
+            place = TopicPartition(topic, partition)
+            end = every.get_watermark_offsets(place, 30)[1]
+            while committed.get_watermark_offsets(place, 30)[1] < end and time.monotonic() < until:
+                time.sleep(0.02)
+        every.close()
 
     def _led(self, topic: str, partitions: int) -> bool:
         there = self.admin().list_topics(topic, 30).topics[topic].partitions.values()

@@ -85,7 +85,10 @@ def test_kafka_11_runs_are_planned_up_to_what_is_committed_and_no_more_than_ther
         room=lambda: room[0],
     )
     planner.add({0: 0, 1: 1})
-    assert planner.some() == [(0, 0, 1, []), (1, 1, 1, [])]
+    planned = []
+    while len(planned) < 2:  # the broker may take longer than the planner waits for it
+        planned += planner.some()
+    assert sorted(planned) == [(0, 0, 1, []), (1, 1, 1, [])]
     room[0] = 0
     assert planner.some() == []
     room[0] = 1
