@@ -33,6 +33,11 @@ def a_number(value: Any) -> int:
     return value
 
 
+def a_number_or_none(value: Any) -> int | None:
+    """Return a whole number or `None`; raises as `a_number`."""
+    return None if value is None else a_number(value)
+
+
 def some_bytes(value: Any) -> bytes:
     """Return the bytes that a text has in base64.
 

@@ -7,9 +7,11 @@ Every duration and every point in time is an `int` of nanoseconds; points in tim
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
 
 from wallaroo.errors import WallarooParameterError
 
@@ -27,6 +29,23 @@ _MICROSECOND = timedelta(microseconds=1)
 
 class BadTimeError(ValueError):
     """A value that is not an event time (time-2)."""
+
+
+class SourceMoment(NamedTuple):
+    """The time of a source between two records.
+
+    Args:
+        greatest: the greatest event time so far; `None`: there was none.
+        last_frame: arrival time of its last frame; `None`: there was none.
+        ended: it gives nothing any more.
+        partitions: of a Kafka source that has partitions: their times, by their numbers; then
+            `greatest` and `last_frame` say nothing (kafka-9).
+    """
+
+    greatest: int | None
+    last_frame: int | None
+    ended: bool
+    partitions: Mapping[int, SourceMoment] = MappingProxyType({})
 
 
 def nanoseconds(count: float) -> int:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from wallaroo.findings import Finding
 from wallaroo.json_fields import (
     a_number,
+    a_number_or_none,
     a_text,
     a_text_or_none,
     some_bytes,
@@ -125,7 +126,7 @@ class DeadLetter:
                 a_text(form["pipeline"]),
             ),
             *(a_text_or_none(form["step"]), a_number(form.get("position", -1))),
-            None if form["sink"] is None else a_number(form["sink"]),
+            a_number_or_none(form["sink"]),
             None if key is None else key_from_json(key),
             Reason(form["reason"]),
             a_text_or_none(form["error_type"]),
@@ -256,7 +257,7 @@ class Ended:
     @classmethod
     def from_json(cls, form: Any) -> Ended:
         """Return the end whose `to_json` is `form`; raises as `DeadLetter.from_json`."""
-        kind, sink = form["kind"], form["sink"]
+        kind = form["kind"]
         if kind not in ("on-error", "exit"):
             raise ValueError(f"no run ends by {kind!r}")
         return cls(
@@ -265,7 +266,7 @@ class Ended:
             a_text_or_none(form["step"]),
             _lineage_from(form["lineage"]),
             a_text_or_none(form["error_type"]),
-            None if sink is None else a_number(sink),
+            a_number_or_none(form["sink"]),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -389,11 +390,10 @@ def output_from_json(form: Any) -> Output:
     """Return the output that `output_to_json` gave; raises as `DeadLetter.from_json`."""
     if not isinstance(form, dict):
         return some_bytes(form)
-    partition = form["partition"]
     return Produced(
         some_bytes_or_none(form["value"]),
         some_bytes_or_none(form["key"]),
-        None if partition is None else a_number(partition),
+        a_number_or_none(form["partition"]),
         tuple([(a_text(name), some_bytes_or_none(value)) for name, value in form["headers"]]),
         a_number(form["timestamp"]),
         a_number(form["number"]),

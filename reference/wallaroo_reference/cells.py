@@ -15,7 +15,7 @@ import pickle
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -23,6 +23,7 @@ from wallaroo.copying import copies_by
 from wallaroo.keys import Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
+from wallaroo.times import SourceMoment
 from wallaroo.topology import Codec
 from wallaroo.windows import Shape, shape_of
 
@@ -142,24 +143,6 @@ class UnpackError(Exception):
         self.cells = cells
         self.key = key
         self.error = error
-
-
-@dataclass(frozen=True)
-class SourceMoment:
-    """The time of one source.
-
-    Args:
-        greatest: the greatest event time so far; `None`: there was none.
-        last_frame: arrival time of its last frame; `None`: there was none.
-        ended: it gives nothing any more.
-        partitions: of a Kafka source that has partitions: their times; then the rest says nothing
-            (kafka-9).
-    """
-
-    greatest: int | None
-    last_frame: int | None
-    ended: bool
-    partitions: Mapping[int, SourceMoment] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

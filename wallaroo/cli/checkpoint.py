@@ -29,10 +29,8 @@ from wallaroo.transport.checkpoint import (
     CheckpointError,
     Identity,
     identify,
-    read_identity,
-    refuse_file,
+    identity_in,
     refuse_others,
-    trust,
     unused,
 )
 from wallaroo.transport.kafka.moved import exactly_once
@@ -150,12 +148,7 @@ def checkpoint(options: argparse.Namespace) -> int:
         WallarooError: it is damaged, or there is no checkpoint.
     """
     directory: Path = options.directory
-    refuse_file(directory)
-    try:
-        trust(directory)
-        identity = read_identity(directory / IDENTITY)
-    except FileNotFoundError:
-        raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+    identity = identity_in(directory)
     if (directory / REPLACING).exists():
         raise CheckpointError(
             f"a start on {directory} was killed while it put new parts into their places. Run the "

@@ -440,6 +440,22 @@ def read_identity(path: Path) -> Identity:
     return Identity(**{name: form[name] for name in _TYPES})
 
 
+def identity_in(directory: Path) -> Identity:
+    """Return whose a checkpoint, or a recording, is.
+
+    Raises:
+        UsageError: there is none.
+        CheckpointError: others can write it, or its identity is damaged or of another version.
+        OSError: it cannot be read.
+    """
+    refuse_file(directory)
+    try:
+        trust(directory)
+        return read_identity(directory / IDENTITY)
+    except FileNotFoundError:
+        raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+
+
 def refuse_others(directory: Path, identity: Identity, parts: Iterable[tuple[Path, Stamp]]) -> None:
     """Refuse parts of another checkpoint, or of a copy that went on apart (recover-3).
 

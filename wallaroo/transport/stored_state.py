@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from wallaroo.times import SourceMoment
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.changed_topology import (
     NOTHING_ACCEPTED,
@@ -70,22 +70,6 @@ class StoredWindows(NamedTuple):
     form: Any
 
 
-class StoredTime(NamedTuple):
-    """The time of a source.
-
-    Args:
-        greatest: the greatest event time.
-        last_frame: the last frame's arrival time.
-        ended: it has ended.
-        partitions: the times of a Kafka source's partitions, by their numbers (kafka-9).
-    """
-
-    greatest: int | None
-    last_frame: int | None
-    ended: bool
-    partitions: Mapping[int, StoredTime] = MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class StoredState:
     """All that a checkpoint's state says; a checkpoint without any is at position 0.
@@ -110,7 +94,7 @@ class StoredState:
     position: int = 0
     now: int = 0
     first: int | None = None
-    sources: Mapping[str, StoredTime] = field(default_factory=dict)
+    sources: Mapping[str, SourceMoment] = field(default_factory=dict)
     partitions: Sequence[str] = ()
     steps: Sequence[Place] = ()
     watermarks: Sequence[float] = ()
@@ -167,13 +151,13 @@ class StoredState:
 
 
 def with_ends(
-    times: Mapping[Name, StoredTime], logged: Mapping[Name, LoggedSource]
-) -> dict[Name, StoredTime]:
+    times: Mapping[Name, SourceMoment], logged: Mapping[Name, LoggedSource]
+) -> dict[Name, SourceMoment]:
     """Return the times of sources, and partitions; those that have ended by the log have ended."""
     found = dict(times)
     for name, source in logged.items():
         if source.ended or source.partitions:
-            time = times.get(name, StoredTime(None, None, ended=False))
+            time = times.get(name, SourceMoment(None, None, ended=False))
             parts = with_ends(time.partitions, source.partitions)
             found[name] = time._replace(ended=time.ended or source.ended, partitions=parts)
     return found

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from wallaroo.json_fields import a_number, a_number_or_none, a_text
+from wallaroo.times import SourceMoment
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.kafka.position import Position
 from wallaroo.windows import Shape, windows_of
-from wallaroo_reference.cells import Cells, Kind, Moment, SourceMoment
+from wallaroo_reference.cells import Cells, Kind, Moment
 
 FORMAT = 1
 """The format of the file; `docs/recovery.md` says what each number stands for."""
@@ -124,30 +126,30 @@ def head_from(text: str) -> Head:
         if len(form["watermarks"]) != len([one for one in cells if one.shape]):
             raise ValueError("it has not a watermark for each window step")
         return Head(
-            at=_number(form["at"]),
+            at=a_number(form["at"]),
             moment=Moment(
-                _number(form["sequence"]),
-                _number(form["now"]),
-                _number_or_none(form["first"]),
+                a_number(form["sequence"]),
+                a_number(form["now"]),
+                a_number_or_none(form["first"]),
                 {name: _source(*one) for name, one in form["sources"].items()},
                 [_infinite(one) for one in form["watermarks"]],
             ),
             cells=cells,
             sinks={
-                (_text(pipeline), _number(index)): _number(count)
+                (a_text(pipeline), a_number(index)): a_number(count)
                 for pipeline, index, count in form["sinks"]
             },
             generators={
-                name: LoggedSource(last=base64.b64decode(last), behind=_number(behind))
+                name: LoggedSource(last=base64.b64decode(last), behind=a_number(behind))
                 for name, (last, behind) in form["generators"].items()
             },
             positions={name: Position.from_form(one) for name, one in form["positions"].items()},
             topics={
-                (_text(pipeline), _number(index)): _number(count)
+                (a_text(pipeline), a_number(index)): a_number(count)
                 for pipeline, index, count in form["topics"]
             },
-            first_blob=_number(first_blob),
-            next_blob=_number(next_blob),
+            first_blob=a_number(first_blob),
+            next_blob=a_number(next_blob),
         )
     except OtherFormatError:
         raise
@@ -164,23 +166,7 @@ def _finite(watermark: float) -> Any:
 def _infinite(said: Any) -> float:
     if said == "none":
         return -math.inf
-    return math.inf if said == "ended" else _number(said)
-
-
-def _number(said: Any) -> int:
-    if type(said) is not int:
-        raise TypeError(f"{said!r:.40} is not a whole number")
-    return said
-
-
-def _number_or_none(said: Any) -> int | None:
-    return None if said is None else _number(said)
-
-
-def _text(said: Any) -> str:
-    if type(said) is not str:
-        raise TypeError(f"{said!r:.40} is not a text")
-    return said
+    return math.inf if said == "ended" else a_number(said)
 
 
 def _times(source: SourceMoment) -> list[Any]:
@@ -191,8 +177,8 @@ def _times(source: SourceMoment) -> list[Any]:
 def _source(greatest: Any, last_frame: Any, ended: Any, partitions: Any) -> SourceMoment:
     if type(ended) is not bool:
         raise TypeError(f"{ended!r:.40} is not true or false")
-    parts = {_number(number): _source(*one) for number, one in partitions}
-    return SourceMoment(_number_or_none(greatest), _number_or_none(last_frame), ended, parts)
+    parts = {a_number(number): _source(*one) for number, one in partitions}
+    return SourceMoment(a_number_or_none(greatest), a_number_or_none(last_frame), ended, parts)
 
 
 def _cells(kind: Any, name: Any, count: Any, shape: Any) -> CellsHead:
@@ -200,4 +186,4 @@ def _cells(kind: Any, name: Any, count: Any, shape: Any) -> CellsHead:
         raise TypeError(f"{kind!r:.40} is no kind of cells")
     if kind != "partition":
         windows_of(shape)
-    return CellsHead(kind, _text(name), _number(count), tuple(shape))
+    return CellsHead(kind, a_text(name), a_number(count), tuple(shape))

@@ -18,13 +18,7 @@ from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored import Overview, StoredCheckpoint
-from wallaroo.transport.stored_state import (
-    StoredEntity,
-    StoredState,
-    StoredTime,
-    StoredWindows,
-    with_ends,
-)
+from wallaroo.transport.stored_state import StoredEntity, StoredState, StoredWindows, with_ends
 from wallaroo.windows import Shape
 from wallaroo_reference.cells import (
     NOT_NOTED,
@@ -33,9 +27,8 @@ from wallaroo_reference.cells import (
     VISITED,
     Kind,
     Moment,
-    SourceMoment,
 )
-from wallaroo_reference.checkpoints.blobs import Cell, divided
+from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import ENGINE
 from wallaroo_reference.checkpoints.store import Store, latest
@@ -114,7 +107,7 @@ class ReferenceCheckpoint(StoredCheckpoint):
             moment.sequence,
             moment.now,
             moment.first,
-            {name: _time_of(one) for name, one in moment.sources.items()},
+            moment.sources,
             [one.name for one in head.cells if not one.shape],
             [Place(one.name, one.shape) for one in head.cells if one.shape],
             moment.watermarks,
@@ -187,19 +180,7 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
     """Return a whole state as it is stored."""
     heads = [CellsHead("partition", name, 0) for name in state.partitions]
     heads += [CellsHead(_kind_of(step.shape), step.name, 0, step.shape) for step in state.steps]
-    cells: list[list[Cell]] = [[] for _ in heads]
-    numbers = {name: number for number, name in enumerate(state.partitions)}
-    for entity in state.entities:
-        visited = NOT_NOTED if entity.visited is None else entity.visited
-        value = VISITED.pack(visited) + entity.state
-        cells[numbers[entity.partition]].append((entity.key, value))
-    for step, key, form in state.windows:
-        parts = {b"": form}
-        if _kind_of(state.steps[step].shape) == "panes":
-            parts = {PANE.pack(number): part for number, part in form.items()}
-        for name, part in parts.items():
-            value = pickle.dumps(part, PROTOCOL)
-            cells[len(state.partitions) + step].append((name + key, value))
+    cells = cells_in(state)
     blobs = [(place, blob) for place, some in enumerate(cells) for blob in divided(some)]
     logged = state.logged or {}
     generators = {
@@ -213,7 +194,7 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
             state.position,
             state.now,
             state.first,
-            {name: moment_of(time) for name, time in with_ends(state.sources, logged).items()},
+            with_ends(state.sources, logged),
             state.watermarks,
         ),
         [replace(one, count=len(some)) for one, some in zip(heads, cells, strict=True)],
@@ -227,16 +208,23 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
     return head, blobs
 
 
+def cells_in(state: StoredState) -> list[list[tuple[bytes, bytes]]]:
+    """Return a whole state as cells: those of each state partition, then of each window step."""
+    cells: list[list[tuple[bytes, bytes]]] = [[] for _ in (*state.partitions, *state.steps)]
+    numbers = {name: number for number, name in enumerate(state.partitions)}
+    for entity in state.entities:
+        visited = NOT_NOTED if entity.visited is None else entity.visited
+        value = VISITED.pack(visited) + entity.state
+        cells[numbers[entity.partition]].append((entity.key, value))
+    for step, key, form in state.windows:
+        parts = {b"": form}
+        if _kind_of(state.steps[step].shape) == "panes":
+            parts = {PANE.pack(number): part for number, part in form.items()}
+        for name, part in parts.items():
+            value = pickle.dumps(part, PROTOCOL)
+            cells[len(state.partitions) + step].append((name + key, value))
+    return cells
+
+
 def _kind_of(shape: Shape) -> Kind:
     return "panes" if shape[0] == "range" else "windows"
-
-
-def _time_of(source: SourceMoment) -> StoredTime:
-    parts = {number: _time_of(part) for number, part in source.partitions.items()}
-    return StoredTime(source.greatest, source.last_frame, source.ended, parts)
-
-
-def moment_of(time: StoredTime) -> SourceMoment:
-    """Return the time of a source as a machine takes it."""
-    parts = {number: moment_of(part) for number, part in time.partitions.items()}
-    return SourceMoment(time.greatest, time.last_frame, time.ended, parts)

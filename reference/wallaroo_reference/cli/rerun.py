@@ -25,14 +25,7 @@ from wallaroo.errors import UsageError, WallarooError
 from wallaroo.loading import MODULE_PREFIX, load_module
 from wallaroo.text import escaped
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import (
-    IDENTITY,
-    Identity,
-    read_identity,
-    refuse_file,
-    refuse_others,
-    trust,
-)
+from wallaroo.transport.checkpoint import Identity, identity_in, refuse_others
 from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.stored import open_stored
 from wallaroo.transport.stored_state import StoredState, refusals
@@ -214,12 +207,7 @@ def _take_classes(state: StoredState, module: ModuleType) -> None:
 
 def _stored(directory: Path, recorded: Identity) -> StoredState:
     """Return the state of a checkpoint, of any engine."""
-    refuse_file(directory)
-    try:
-        trust(directory)
-        identity = read_identity(directory / IDENTITY)
-    except FileNotFoundError:
-        raise UsageError(f"{directory} holds no checkpoint: it has no {IDENTITY}") from None
+    identity = identity_in(directory)
     if identity.recording:
         raise UsageError(f"{directory} is a recording, which holds no state: --from a checkpoint")
     if identity.stamp.checkpoint != recorded.stamp.checkpoint:

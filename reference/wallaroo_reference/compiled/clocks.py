@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol, cast
 
 from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.times import SourceMoment
 from wallaroo.topology import Application, Source
 from wallaroo.windowing.watermarks import (
     FOREVER,
@@ -20,7 +21,7 @@ from wallaroo.windowing.watermarks import (
     SourceTime,
     Watermarks,
 )
-from wallaroo_reference.cells import Moment, SourceMoment
+from wallaroo_reference.cells import Moment
 
 AT_ONCE: Final = -1
 """A `Clock.due` before every event time."""

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from wallaroo.times import SourceMoment
 from wallaroo.topology import Application, Source
-from wallaroo_reference.cells import Moment, SourceMoment
+from wallaroo_reference.cells import Moment
 
 Watermark: TypeAlias = float
 """An `int` of nanoseconds, `NEVER` or `FOREVER`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,15 +18,8 @@ from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.skipping import skipped, skipping
 from wallaroo.transport.stored_state import StoredState
-from wallaroo_reference.cells import (
-    NOT_NOTED,
-    PANE,
-    VISITED,
-    Cells,
-    Moment,
-    UnpackError,
-)
-from wallaroo_reference.checkpoints.stored import moment_of
+from wallaroo_reference.cells import Moment, UnpackError
+from wallaroo_reference.checkpoints.stored import cells_in
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.machine import Machine
@@ -84,26 +76,15 @@ def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, i
     Raises:
         WallarooError: it cannot be read by this code.
     """
-    cells = machine.cells()
-    partitions = {part.name: part for part in cells if part.kind == "partition"}
-    steps = [part for part in cells if part.kind != "partition"]
-    kept: dict[Cells, list[tuple[bytes, bytes]]] = {part: [] for part in cells}
-    for entity in state.entities:
-        if (part := partitions.get(entity.partition)) is not None:
-            visited = NOT_NOTED if entity.visited is None else entity.visited
-            kept[part].append((entity.key, VISITED.pack(visited) + entity.state))
-    for step, key, form in state.windows:
-        if step not in steps_now:
+    partitions = {part.name: part for part in machine.cells() if not part.shape}
+    steps = [part for part in machine.cells() if part.shape]
+    places = [
+        *[partitions.get(name) for name in state.partitions],
+        *[steps[steps_now[n]] if n in steps_now else None for n in range(len(state.steps))],
+    ]
+    for part, found in zip(places, cells_in(state), strict=True):
+        if part is None:
             continue
-        part = steps[steps_now[step]]
-        if part.kind == "panes":
-            kept[part] += [
-                (PANE.pack(pane) + key, pickle.dumps(accumulator))
-                for pane, accumulator in form.items()
-            ]
-        else:
-            kept[part].append((key, pickle.dumps(form)))
-    for part, found in kept.items():
         try:
             part.unpack(found)
         except UnpackError as error:
@@ -118,10 +99,7 @@ def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, i
     for step, number in steps_now.items():
         if step < len(state.watermarks):
             watermarks[number] = state.watermarks[step]
-    sources = {
-        name: moment_of(state.sources[name]) if name in state.sources else was
-        for name, was in now.sources.items()
-    }
+    sources = {name: state.sources.get(name, was) for name, was in now.sources.items()}
     machine.go_on_from(Moment(state.position, state.now, state.first, sources, watermarks))
 
 

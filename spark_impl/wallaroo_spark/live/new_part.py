@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from wallaroo.keys import encoded_partition_number
+from wallaroo.times import SourceMoment
 from wallaroo.transport.checkpoint import Identity
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
-from wallaroo.transport.stored_state import StoredState, StoredTime, windows_from
+from wallaroo.transport.stored_state import StoredState, windows_from
 from wallaroo.windowing.kinds import kind_of
 from wallaroo.windowing.watermarks import NEVER, NO_TIME
 from wallaroo.windows import windows_of
@@ -185,5 +186,5 @@ class _Part:
         return member_prefix(len(self._layout.members[group]), member)
 
 
-def _time(one: StoredTime) -> StoredSourceTime:
+def _time(one: SourceMoment) -> StoredSourceTime:
     return NO_TIME if one.greatest is None else one.greatest, one.last_frame, one.ended

@@ -15,6 +15,7 @@ from typing import Any
 from wallaroo.copying import PICKLED
 from wallaroo.errors import UsageError
 from wallaroo.overriding import override
+from wallaroo.times import SourceMoment
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import RESTORE, CheckpointError, Identity, damaged
 from wallaroo.transport.old_states import Place
@@ -23,7 +24,6 @@ from wallaroo.transport.stored import Overview, StoredCheckpoint
 from wallaroo.transport.stored_state import (
     StoredEntity,
     StoredState,
-    StoredTime,
     StoredWindows,
     parts_in,
     with_ends,
@@ -229,13 +229,13 @@ class StoredOnSpark(StoredCheckpoint):
             yield from stored(segments)
 
 
-def _time_of(source: Any) -> StoredTime:
+def _time_of(source: Any) -> SourceMoment:
     """Return the time of a source, or of those of its partitions, from what a clock has stored."""
     if not isinstance(source, tuple):
         parts = {number: _time_of(part) for number, part in source.items()}
-        return StoredTime(None, None, ended=False, partitions=parts)
+        return SourceMoment(None, None, ended=False, partitions=parts)
     greatest, last_frame, ended = source
-    return StoredTime(None if greatest == NO_TIME else greatest, last_frame, ended)
+    return SourceMoment(None if greatest == NO_TIME else greatest, last_frame, ended)
 
 
 def _form(place: Place, windows: Any) -> Any:

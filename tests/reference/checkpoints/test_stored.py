@@ -9,12 +9,13 @@ from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint
 
 import wallaroo
 from wallaroo.keys import encode_key
+from wallaroo.times import SourceMoment
 from wallaroo.transport.checkpoint import Identity
 from wallaroo.transport.generators import LoggedSource, encoded
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import UNSTAMPED
-from wallaroo.transport.stored_state import StoredEntity, StoredState, StoredTime, StoredWindows
+from wallaroo.transport.stored_state import StoredEntity, StoredState, StoredWindows
 from wallaroo.windows import shape_of
 
 A, B = encode_key("a"), encode_key((b"b", 1))
@@ -28,10 +29,10 @@ def test_scale_1_what_is_written_is_what_is_read(tmp_path):
         now=90,
         first=3,
         sources={
-            "topic": StoredTime(
-                None, None, False, {0: StoredTime(5, 6, True), 1: StoredTime(7, 8, False)}
+            "topic": SourceMoment(
+                None, None, False, {0: SourceMoment(5, 6, True), 1: SourceMoment(7, 8, False)}
             ),
-            "made": StoredTime(None, 4, True),
+            "made": SourceMoment(None, 4, True),
         },
         partitions=["counts", "fading"],
         steps=[
