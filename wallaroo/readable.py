@@ -24,7 +24,16 @@ WIDTH = 88
 
 def trace_text(trace: Trace) -> str:
     """Return everything that a run did; what did not happen is left out."""
-    parts = {
+    lines = []
+    for title, some in sections(trace).items():
+        if some:
+            lines += [f"{title}:", *[f"  {line}" for line in some]]
+    return "\n".join(lines) or "nothing came out"
+
+
+def sections(trace: Trace) -> dict[str, list[str]]:
+    """Return everything that a run did, as lines under a title; none where nothing happened."""
+    return {
         "outputs": output_lines(trace.outputs),
         "dead letters": [dead_letter_line(letter) for letter in trace.dead_letters],
         "entities": [entity_line(entity) for entity in trace.entities],
@@ -33,11 +42,6 @@ def trace_text(trace: Trace) -> str:
         "findings": [line for each in trace.findings for line in finding_lines(each)],
         "ended": [] if trace.ended is None else [ended_line(trace.ended)],
     }
-    lines = []
-    for title, some in parts.items():
-        if some:
-            lines += [f"{title}:", *[f"  {line}" for line in some]]
-    return "\n".join(lines) or "nothing came out"
 
 
 def output_lines(outputs: Mapping[SinkId, Sequence[Output]]) -> list[str]:

@@ -14,16 +14,9 @@ def sections(result: Result, partitions: int | None = None) -> dict[str, str]:
     """Return the texts of the blocks of all that happened in a run, by their titles."""
     trace = result.trace
     lines = {
-        "outputs": readable.output_lines(result.outputs),
-        "dead letters": [readable.dead_letter_line(letter) for letter in trace.dead_letters],
+        **readable.sections(trace),
         "dead-letter lines": [_line(letter) for letter in trace.dead_letters],
         "entities": [_entity(entity, partitions) for entity in trace.entities],
-        "open windows": [readable.window_line(window) for window in trace.windows],
-        "late": readable.late_lines(trace.late),
-        "findings": [
-            line for finding in trace.findings for line in readable.finding_lines(finding)
-        ],
-        "ended": [] if trace.ended is None else [readable.ended_line(trace.ended)],
     }
     return {title: _text(some) for title, some in lines.items() if some}
 
