@@ -74,24 +74,3 @@ def test_a_part_of_another_checkpoint_is_refused_by_name_and_nothing_is_changed(
         assert main(["checkpoint", str(mixed), "--verify"]) == 1
         assert said.partition(": ")[0] in capsys.readouterr().err
     assert {*names} == {"identity.json", "input", "reference"}
-
-
-@pytest.mark.parametrize("part", ["reference", "input", "identity.json"])
-def test_an_older_copy_of_one_part_is_refused(tmp_path, part):
-    run(tmp_path / "c", b"a")
-    shutil.copytree(tmp_path / "c", tmp_path / "old")
-    run(tmp_path / "c", b"b")
-    where = tmp_path / "c" / part
-    shutil.rmtree(where) if where.is_dir() else where.unlink()
-    copy = shutil.copytree if where.suffix == "" else shutil.copy
-    copy(tmp_path / "old" / part, where)
-    with pytest.raises(WallarooError, match="older or went on apart"):
-        opened(tmp_path / "c")
-
-
-def test_a_whole_copy_goes_on_and_so_does_the_original(tmp_path):
-    run(tmp_path / "c", b"a")
-    shutil.copytree(tmp_path / "c", tmp_path / "d")
-    for directory in (tmp_path / "c", tmp_path / "d") * 2:
-        run(directory, b"b")
-        assert main(["checkpoint", str(directory), "--verify"]) == 0

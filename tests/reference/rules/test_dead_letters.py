@@ -7,8 +7,6 @@ import traceback
 import pytest
 from small_steps import computation
 
-import wallaroo
-
 
 class Silent(Exception):
     def __str__(self):
@@ -62,16 +60,6 @@ def test_dead_3_every_exit_ends_the_run(app, run, error):
     ended = result.trace.ended
     assert (ended.kind, ended.pipeline, ended.step) == ("exit", "p", "fails")
     assert (ended.lineage, ended.error_type) == ((1,), error.__name__)
-
-
-@pytest.mark.parametrize("sink", [0, 1, 2])
-def test_dead_4_sinks_get_exactly_what_precedes_it(app, run, sink):
-    encoders = [
-        wallaroo.encoder(lambda m, n=n: 5 if n == sink and m == "x" else m) for n in range(3)
-    ]
-    result = run(app(encoder=encoders), [b"a", b"x", b"b"], on_error="stop")
-    assert result.outputs == {("p", n): [b"a", b"x"] if n < sink else [b"a"] for n in range(3)}
-    assert result.trace.ended.step is None
 
 
 def test_dead_1_an_exception_raised_again_and_again_does_not_grow(app, run):

@@ -34,12 +34,11 @@ def test_graph_5_windows_in_several_places_are_windows_of_their_own(run):
 
 
 class Counting:
-    """Gives 0, 1, … up to `last`; raises where it would give `broken`."""
+    """Gives 0, 1, … up to `last`; exits where it would give `broken`."""
 
-    def __init__(self, last, broken=None, error=ValueError):
+    def __init__(self, last, broken=None):
         self.last = last
         self.broken = broken
-        self.error = error
 
     def initial_value(self):
         return self._checked(0)
@@ -49,7 +48,7 @@ class Counting:
 
     def _checked(self, value):
         if value == self.broken:
-            raise self.error("no more")
+            raise SystemExit("no more")
         return value
 
 
@@ -69,18 +68,8 @@ def test_graph_4_only_none_ends_it(run, first):
     assert run(built(generator(One()).to_sink(sink()))).output == [f"{first!r};".encode()]
 
 
-@pytest.mark.parametrize("broken", [0, 2])
-def test_graph_4_one_that_raises_is_a_dead_letter_and_the_source_ends(run, broken):
-    result = run(built(generator(Counting(5, broken=broken)).to_sink(sink())))
-    assert result.output == [f"{number};".encode() for number in range(broken)]
-    (letter,) = result.dead_letters
-    assert letter.lineage == (broken,)
-    assert (letter.source, letter.step, letter.payload) == ("numbers", None, None)
-    assert (letter.reason.value, letter.error_type) == ("raised", "ValueError")
-
-
 def test_graph_4_system_exit_ends_the_run(run):
-    result = run(built(generator(Counting(5, broken=2, error=SystemExit)).to_sink(sink())))
+    result = run(built(generator(Counting(5, broken=2)).to_sink(sink())))
     assert result.output == [b"0;", b"1;"]
     assert result.dead_letters == []
     assert (result.trace.ended.kind, result.trace.ended.error_type) == ("exit", "SystemExit")

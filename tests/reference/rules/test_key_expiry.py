@@ -8,12 +8,11 @@ import types
 from dataclasses import replace
 
 import pytest
-from small_windows import arrivals, built, config, encode_repr, events, initial, said, sink
+from small_windows import arrivals, built, encode_repr, events, said, sink
 
 import wallaroo
 from wallaroo import seconds, testing
 from wallaroo.engine import Case, load_engine
-from wallaroo.records import Frame, Tick
 from wallaroo.topology import Codec
 
 
@@ -29,40 +28,6 @@ def counting(expire_after):
 
 
 TEN = seconds(10)
-
-
-def pipeline(expire_after=TEN):
-    return events().key_by(initial).to(counting(expire_after)).to_sink(sink())
-
-
-def builder(expire_after=TEN):
-    def pair(event, state):
-        return count(event, state), True
-
-    step = wallaroo.state_computation(name="count")(pair)
-    return (
-        wallaroo.ApplicationBuilder("app")
-        .new_pipeline("events", config())
-        .to_state_partition(step, list, "count", initial, expire_after=expire_after)
-        .to_sink(sink())
-        .build()
-    )
-
-
-@pytest.fixture(params=["pipeline", "builder"])
-def application(request):
-    return built(pipeline()) if request.param == "pipeline" else builder()
-
-
-def test_key_4_by_arrival_time_not_event_time(run, application):
-    result = run(application, {"events": [b"a 0", b"a 1000"]})
-    assert result.output == [b"1;", b"2;"]
-
-
-def test_key_4_any_record_lets_others_expire(run, application):
-    for other in (Frame("events", b"b 0", TEN), Frame("events", b"nonsense", TEN), Tick(TEN)):
-        result = run(application, [Frame("events", b"a 0"), other])
-        assert "a" not in result.entities["count"]
 
 
 def coded(serialize, deserialize):

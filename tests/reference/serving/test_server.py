@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
-from counted import Count, number, text, whole
+from counted import Count, number
 from receiving import eventually
-from served import BOTH, application, connect, send, shout, stopped
+from served import application, connect, send, shout, stopped
 
-import wallaroo
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import frame, frames
-from wallaroo.transport.listener import ListenError
-
-
-@BOTH
-def test_messages_go_in_and_come_out(serve, receiver, isolation, capsys):
-    handle = serve(
-        application(
-            receiver.port, ("to", shout), ("to_state_partition", number, Count, "counts", whole)
-        ),
-        isolation=isolation,
-    )
-    send(handle, frames([b"a", b"b", b"a", b""]))
-    summary = stopped(handle)
-    assert receiver.data == b"A 1\nB 1\nA 2\n 1\n"
-    assert summary.exit_code == 0
-    assert summary.received == {"p": 4}
-    assert summary.written == {("p", 0): 4}
-    assert summary.undelivered == {("p", 0): 0}
-    assert (summary.dead_letters, summary.problem) == ({}, None)
-    host, port = handle.addresses["p"]
-    assert capsys.readouterr().err == f"source p listening on {host}:{port}\n"
 
 
 def test_a_full_disk_under_the_dead_letters_ends_the_run(serve, receiver):
@@ -63,17 +40,6 @@ def test_kill_and_restart_listens_where_it_was_and_begins_anew(serve, receiver):
     send(again, frame(b"a"))
     assert stopped(again).exit_code == 0
     assert receiver.got(2) == [b"a 1\na 2\n", b"a 1\n"]
-
-
-def test_a_port_in_use_says_which_and_leaves_nothing_behind(serve, receiver):
-    handle = serve(application(receiver.port))
-    host, port = handle.addresses["p"]
-    taken = wallaroo.ApplicationBuilder("app")
-    taken.new_pipeline("again", wallaroo.TCPSourceConfig(host, port, text)).to(shout).done()
-    with pytest.raises(ListenError, match=f"source again cannot listen on {host}:{port}"):
-        serve(taken.build())
-    engines = [each for each in threading.enumerate() if each.name == "wallaroo-reference"]
-    assert len(engines) == 1
 
 
 def test_a_sink_at_port_0_is_refused_before_anything_listens(serve):

@@ -31,16 +31,6 @@ def test_stdin_stands_in_for_one_source_only(serve, receiver):
         serve(builder.build(), stdin=io.BytesIO())
 
 
-def test_frame_3_a_line_over_max_size_ends_the_run_with_what_was_before(serve):
-    out = io.BytesIO()
-    stdin = io.BytesIO(b"ok\n" + b"x" * 100 + b"\nafter\n")
-    handle = serve(application(0, ("to", shout), max_size=10), stdin=stdin, stdout=out)
-    summary = handle.wait(20)
-    assert out.getvalue() == b"OK\n"
-    assert summary.exit_code == 1
-    assert summary.problem == "stdin: a line is longer than 10 bytes (max_size)"
-
-
 def test_stdin_faster_than_stdout_is_held_back(serve):
     reading, writing = os.pipe()
     lines = b"0123456789" * 100 + b"\n"

@@ -7,30 +7,11 @@ import socket
 import threading
 
 import pytest
-from receiving import eventually
 from served import BOTH, application, connect, if_bad, raising, stopped
 from wallaroo_reference.compiled.machine import Compiled
 
 import wallaroo
 from wallaroo.frames import frame, frames
-
-
-def test_stop_1_user_code_that_never_returns_is_given_up(serve, receiver):
-    release = threading.Event()
-
-    @wallaroo.computation(name="hang")
-    def hang(message):
-        release.wait()
-        return message
-
-    handle = serve(application(receiver.port, ("to", hang)), stop_timeout=0.1)
-    with connect(handle) as sock:
-        sock.sendall(frame(b"a"))
-        eventually(lambda: handle.progress().received == 1)
-        summary = stopped(handle)
-        release.set()
-    assert summary.exit_code == 1
-    assert summary.problem == "user code has not returned since the stop was asked for"
 
 
 @pytest.fixture

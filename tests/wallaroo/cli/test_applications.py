@@ -115,32 +115,6 @@ def test_engines_tells_what_is_missing(tmp_path):
     assert "try: pip install 'steam[steam]'" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "tests"), [("votes", [], 5), ("hours", ["--windows"], 6)]
-)
-def test_new_writes_an_application_whose_test_passes(
-    name, options, tests, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    # Another test may have loaded an application of that name, whose folder is then on the path.
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    others = [folder for folder in sys.path if not Path(folder, f"{name}.py").exists()]
-    monkeypatch.setattr(sys, "path", others)
-    assert f"pytest test_{name}.py" in output(capsys, "new", name, *options)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [f"test_{name}.py", f"{name}.py"]
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert f"{tests} passed" in done.stdout, done.stdout
-    assert f"application {name}" in output(capsys, "check", f"{name}.py")
-
-
 def test_new_overwrites_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test_votes.py").write_text("mine")

@@ -12,7 +12,7 @@ import pytest
 
 from wallaroo.metrics.registry import Registry
 from wallaroo.monitor import pages, server
-from wallaroo.monitor.server import MetricsAddressError, Monitor
+from wallaroo.monitor.server import Monitor
 
 from .conftest import NASTY, dead_letter
 
@@ -134,13 +134,6 @@ def test_pages_of_others_are_refused(ask):
     headers = ask("/")[1]
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
     assert "Access-Control-Allow-Origin" not in headers
-
-
-def test_a_port_in_use_is_said_before_anything_runs(monitor, registry):
-    with pytest.raises(
-        MetricsAddressError, match=r"cannot be served at .*: Address already in use"
-    ):
-        Monitor(registry, *monitor.address)
 
 
 class Reader:

@@ -3,33 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import threading
 
 import pytest
 from listening import PAYLOADS, STREAM, closed_by_peer, told_that_all_is_taken
-
-from wallaroo.frames import frames
-
-
-def test_frame_3_a_claim_of_4_gib_closes_that_connection_alone(edge, eventually, caplog):
-    e = edge("a", "b")
-    with e.connect() as good, e.connect() as bad, e.connect("b") as other:
-        good.sendall(STREAM[:5])
-        bad.sendall(frames([b"before"]) + b"\xff\xff\xff\xff" + frames([b"after"]))
-        peer = bad.getsockname()[1]
-        assert closed_by_peer(bad)
-        good.sendall(STREAM[5:])
-        other.sendall(STREAM)
-        eventually(lambda: len(e.order) == 2 * len(PAYLOADS) + 1)
-    assert e.of("a") == [b"before", *PAYLOADS]
-    assert e.dropped == {"a": 1, "b": 0}
-    (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
-    assert record.getMessage() == (
-        "source a: header ff ff ff ff claims a payload of 4294967295 bytes; at most 1048576 are "
-        f"taken (max_size) from 127.0.0.1:{peer}; the connection is closed (frame-3)"
-    )
 
 
 def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
