@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -12,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from email.message import Message
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -35,18 +35,12 @@ class Live:
     process: subprocess.Popen[str]
     url: str
 
-    def ask(
-        self, path: str, method: str = "GET", body: str | None = None, **headers: str
-    ) -> tuple[int, dict[str, str], str]:
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=30)
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        found = answer.status, dict(answer.getheaders()), answer.read().decode()
-        connection.close()
-        return found
+    def ask(self, path: str) -> tuple[int, Message, str]:
+        with urlopen(self.url + path, timeout=30) as answer:
+            return answer.status, answer.headers, answer.read().decode()
 
     def figures(self) -> dict[str, Any]:
-        return json.loads(self.ask("/figures")[2])
+        return json.loads(self.ask("figures")[2])
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +71,7 @@ def live(start_targets: Callable[..., int], free_port: Callable[[], int]) -> Ite
 
 
 def test_the_page_and_its_figures(live: Live) -> None:
-    status, headers, page = live.ask("/")
+    status, headers, page = live.ask("")
     assert status == 200
     assert "uPlot" in page
     nonce = re.search(r"script-src 'nonce-([^']+)'", headers["Content-Security-Policy"])
@@ -98,20 +92,6 @@ def test_the_figures_go_on(live: Live) -> None:
         time.sleep(0.1)
 
 
-def test_metrics_are_what_prometheus_reads(live: Live) -> None:
-    status, headers, text = live.ask("/metrics")
-    assert status == 200
-    assert headers["Content-Type"].startswith("text/plain; version=")
-    found = {family.name: family for family in text_string_to_metric_families(text)}
-    assert found["wallaroo_load_messages_sent"].type == "counter"
-    assert found["wallaroo_load_messages_sent"].samples[0].value > 0
-    assert found["wallaroo_load_offered_rate"].samples[0].value == 400
-    assert found["wallaroo_load_run_info"].samples[0].labels["workload"] == "echo"
-    latency = found["wallaroo_load_latency_seconds"]
-    assert latency.type == "histogram"
-    assert latency.samples[-1].value > 0
-
-
 def test_it_listens_to_this_machine_only(live: Live) -> None:
     port = urlsplit(live.url).port
     listening = [
@@ -120,13 +100,6 @@ def test_it_listens_to_this_machine_only(live: Live) -> None:
         if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
     ]
     assert listening == ["127.0.0.1"]
-
-
-def test_a_request_from_elsewhere_or_that_would_set_something_is_refused(live: Live) -> None:
-    assert live.ask("/figures", Host="evil.example")[0] == 403
-    assert live.ask("/figures", "POST", "rate=1")[0] == 405
-    assert live.ask("/figures?rate=1")[0] == 200
-    assert live.process.poll() is None
 
 
 @pytest.mark.parametrize(
@@ -157,11 +130,17 @@ def ask(server: LiveServer, accept: str = "") -> tuple[str, str]:
         return answer.headers["Content-Type"], answer.read().decode()
 
 
-def test_a_histogram_has_every_value_once(measured: Result, server: LiveServer) -> None:
+def test_metrics_are_what_prometheus_reads(measured: Result, server: LiveServer) -> None:
     assert ask(server)[1] == ""
     server.show(measured)
-    _, text = ask(server)
+    kind, text = ask(server)
+    assert kind.startswith("text/plain; version=")
     found = {family.name: family for family in text_string_to_metric_families(text)}
+    sent = found["wallaroo_load_messages_sent"]
+    assert (sent.type, sent.samples[0].value) == ("counter", measured.counts["sent"])
+    assert found["wallaroo_load_offered_rate"].samples[0].value == 1000
+    assert found["wallaroo_load_run_info"].samples[0].labels["workload"] == "echo"
+    assert found["wallaroo_load_latency_seconds"].type == "histogram"
     latency = found["wallaroo_load_latency_seconds"].samples
     buckets = [sample.value for sample in latency if sample.name.endswith("_bucket")]
     assert buckets == sorted(buckets)
