@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 import threading
 from collections import Counter
 
@@ -88,7 +87,7 @@ def version(cls):
     if cls.__module__ != __name__:
         return cls
     made = type("Kept", (cls,), {"__module__": __name__, "__slots__": ()})
-    sys.modules[__name__].Kept = made
+    globals()["Kept"] = made
     return made
 
 
