@@ -12,7 +12,7 @@ from wallaroo_spark.live.stamped import write_stamped
 
 import wallaroo
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import read_identity
+from wallaroo.transport.identity import read_identity
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.stamps import Stamp

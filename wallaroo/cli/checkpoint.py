@@ -22,16 +22,14 @@ from wallaroo.loading import load_application, load_function, set_up
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.trace import Entity
-from wallaroo.transport.checkpoint import (
+from wallaroo.transport.checkpoint import INPUT, REPLACING, unused
+from wallaroo.transport.identity import (
     IDENTITY,
-    INPUT,
-    REPLACING,
     CheckpointError,
     Identity,
     identify,
     identity_in,
     refuse_others,
-    unused,
 )
 from wallaroo.transport.kafka.moved import exactly_once
 from wallaroo.transport.migration import Migration

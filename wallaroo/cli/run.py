@@ -31,7 +31,7 @@ from wallaroo.cli.terminal import progress_display
 from wallaroo.engine import MAX_CONNECTIONS, Engine, Handle, ServeOptions, engine_names, load_engine
 from wallaroo.errors import EngineNotFoundError, ExtraMissingError, UsageError
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import IDENTITY
+from wallaroo.transport.identity import IDENTITY
 from wallaroo.user_code.slips import slips_logged
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 from wallaroo.operations import Windowed
 from wallaroo.topology import Application, SinkId, Step
-from wallaroo.transport.checkpoint import (
+from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.identity import (
     CheckpointError,
     Identity,
     describe_topology,
     sink_line,
     source_line,
 )
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.log_format import DamagedBlockError, Kind

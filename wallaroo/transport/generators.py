@@ -20,7 +20,7 @@ from wallaroo.generating import generate
 from wallaroo.overriding import override
 from wallaroo.records import End, Unportable, Value
 from wallaroo.topology import Source as SourceNode
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.interfaces import Receiver, Source
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.skipping import SkippedPayload

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from wallaroo.keys import Key, decode_key
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.shadows import state_of, structure_of
 from wallaroo.transport.stored_state import StoredState, with_parts

@@ -24,7 +24,7 @@ from typing import Any
 from wallaroo.copying import Copies, copies_by
 from wallaroo.judging import DeadLetterError
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.windowing.kinds import windowed
 from wallaroo.windows import Shape, shape_of
 

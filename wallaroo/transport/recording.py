@@ -15,10 +15,9 @@ from pathlib import Path
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.topology import Application
 from wallaroo.transport.changed_topology import NOTHING_ACCEPTED, Accepted
-from wallaroo.transport.checkpoint import (
+from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory
+from wallaroo.transport.identity import (
     IDENTITY,
-    INPUT,
-    CheckpointDirectory,
     CheckpointError,
     Identity,
     identify,

@@ -23,16 +23,8 @@ from wallaroo.errors import WallarooError
 from wallaroo.keys import Key, decode_key, encoded_partition_number, key_to_json
 from wallaroo.topology import Application
 from wallaroo.trace import Entity, sorted_entities
-from wallaroo.transport.checkpoint import (
-    IDENTITY,
-    INPUT,
-    LOCK,
-    RESTORE,
-    CheckpointDirectory,
-    CheckpointError,
-    Identity,
-    write_identity,
-)
+from wallaroo.transport.checkpoint import INPUT, LOCK, CheckpointDirectory
+from wallaroo.transport.identity import IDENTITY, RESTORE, CheckpointError, Identity, write_identity
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.kafka.moved import exactly_once, shut_out_old
 from wallaroo.transport.log_directory import LogEnds, create, ends, read

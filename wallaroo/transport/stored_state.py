@@ -21,14 +21,9 @@ from wallaroo.transport.changed_topology import (
     held_edges,
     held_states,
 )
-from wallaroo.transport.checkpoint import (
-    IDENTITY,
-    INPUT,
-    CheckpointError,
-    identify,
-    read_identity,
-)
+from wallaroo.transport.checkpoint import INPUT
 from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, read_identity
 from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states, window_place
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wallaroo.topology import Application
 from wallaroo.trace import Entity
-from wallaroo.transport.checkpoint import IDENTITY, read_identity
+from wallaroo.transport.identity import IDENTITY, read_identity
 from wallaroo.transport.stored import open_stored, rewrite, stored_entities
 
 OTHER = "reference"

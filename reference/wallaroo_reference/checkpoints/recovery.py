@@ -29,14 +29,9 @@ from wallaroo.transport.changed_topology import (
     held_states,
     positions_of,
 )
-from wallaroo.transport.checkpoint import (
-    INPUT,
-    CheckpointDirectory,
-    CheckpointError,
-    Identity,
-    damaged,
-)
+from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory
 from wallaroo.transport.generators import LoggedSource, from_log
+from wallaroo.transport.identity import CheckpointError, Identity, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.kafka.context import Contexts, contexts_of
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept

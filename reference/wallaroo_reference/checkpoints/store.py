@@ -22,7 +22,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from wallaroo.transport.checkpoint import CheckpointError, damaged, unused
+from wallaroo.transport.checkpoint import unused
+from wallaroo.transport.identity import CheckpointError, damaged
 from wallaroo.transport.private import make_private, opener, refuse_irregular, sync_directory
 from wallaroo.transport.stamps import Stamp, from_json
 from wallaroo_reference.checkpoints.blobs import Cell, DamagedBlobError, decode

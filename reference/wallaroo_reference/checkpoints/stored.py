@@ -13,8 +13,8 @@ from typing import Any
 
 from wallaroo.overriding import override
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointError, Identity, damaged
 from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.identity import CheckpointError, Identity, damaged
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored import Overview, StoredCheckpoint

@@ -25,7 +25,7 @@ from wallaroo.errors import UsageError, WallarooError
 from wallaroo.loading import MODULE_PREFIX, load_module
 from wallaroo.text import escaped
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import Identity, identity_in, refuse_others
+from wallaroo.transport.identity import Identity, identity_in, refuse_others
 from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.stored import open_stored
 from wallaroo.transport.stored_state import StoredState, refusals

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from wallaroo.transport.checkpoint import IDENTITY
+from wallaroo.transport.identity import IDENTITY
 
 _KINDS = ("run", "spark")
 _MARK = "wallaroo-removes-this-directory"

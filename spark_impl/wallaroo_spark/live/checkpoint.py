@@ -8,13 +8,8 @@ from pathlib import Path
 
 from wallaroo.overriding import override
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import (
-    IDENTITY,
-    CheckpointDirectory,
-    CheckpointError,
-    Identity,
-    damaged,
-)
+from wallaroo.transport.checkpoint import CheckpointDirectory
+from wallaroo.transport.identity import IDENTITY, CheckpointError, Identity, damaged
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stamps import Draw, Stamp, random_bytes

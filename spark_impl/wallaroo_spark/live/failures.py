@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wallaroo.errors import WallarooError
-from wallaroo.transport.checkpoint import RESTORE, damaged
+from wallaroo.transport.identity import RESTORE, damaged
 from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError
 from wallaroo_spark.jvm import failures
 from wallaroo_spark.live.checkpoint import ENGINE

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.old_states import FreshStates, Place, window_place
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored_state import StoredEntity

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wallaroo.keys import encoded_partition_number
 from wallaroo.times import SourceMoment
-from wallaroo.transport.checkpoint import Identity
+from wallaroo.transport.identity import Identity
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stored_state import StoredState, windows_from

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from wallaroo.records import Record
-from wallaroo.transport.checkpoint import RESTORE, CheckpointError
+from wallaroo.transport.identity import RESTORE, CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.log_format import Group, Kind, Run, in_groups, offsets_group
 from wallaroo.transport.private import sync_directory

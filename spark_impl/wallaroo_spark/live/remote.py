@@ -24,7 +24,8 @@ from pyspark.sql import SparkSession
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import IDENTITY, INPUT, LOCK, CheckpointError
+from wallaroo.transport.checkpoint import INPUT, LOCK
+from wallaroo.transport.identity import IDENTITY, CheckpointError
 from wallaroo.transport.private import make_private
 from wallaroo_spark.jvm.failures import cause_of, text_of
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from wallaroo.transport.checkpoint import INPUT, RESTORE, CheckpointError, damaged
+from wallaroo.transport.checkpoint import INPUT
+from wallaroo.transport.identity import RESTORE, CheckpointError, damaged
 from wallaroo.transport.private import refuse_irregular, write_durably
 from wallaroo_spark.live.offset_log import RECORDS
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wallaroo.transport.checkpoint import RESTORE, CheckpointError
+from wallaroo.transport.identity import RESTORE, CheckpointError
 from wallaroo.transport.private import read_regular, write_durably
 from wallaroo.transport.stamps import Stamp, from_json
 

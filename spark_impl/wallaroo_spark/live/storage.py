@@ -17,8 +17,9 @@ from wallaroo.transport.changed_topology import (
     held_edges,
     positions_of,
 )
-from wallaroo.transport.checkpoint import INPUT, CheckpointError
+from wallaroo.transport.checkpoint import INPUT
 from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.log_directory import Admit, LogEnds, read
 from wallaroo.transport.old_states import FreshStates, refuse_old_states

@@ -17,7 +17,7 @@ from wallaroo.errors import UsageError
 from wallaroo.overriding import override
 from wallaroo.times import SourceMoment
 from wallaroo.topology import Application
-from wallaroo.transport.checkpoint import RESTORE, CheckpointError, Identity, damaged
+from wallaroo.transport.identity import RESTORE, CheckpointError, Identity, damaged
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored import Overview, StoredCheckpoint

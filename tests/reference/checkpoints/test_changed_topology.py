@@ -20,7 +20,7 @@ import wallaroo
 from wallaroo import seconds
 from wallaroo.cli.main import main
 from wallaroo.topology import Codec
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 FIRST = ["a 1", "b 2", "a 3"]
 THEN = ["a 4", "b 70", "b 200"]

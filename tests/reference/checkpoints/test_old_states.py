@@ -13,7 +13,7 @@ from mixed import tree
 from served import BOTH
 
 import wallaroo
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 
 class Plain:

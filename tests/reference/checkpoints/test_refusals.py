@@ -17,7 +17,7 @@ from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint
 from wallaroo_reference.compiled.machine import Compiled
 
 from wallaroo.cli.main import main
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLogError
 
 

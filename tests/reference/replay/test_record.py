@@ -14,7 +14,7 @@ from wallaroo_reference.checkpoints.recovery import Recovery
 
 from wallaroo.errors import UsageError
 from wallaroo.loading import load_application
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.recording import RecordedLog, Recording
 

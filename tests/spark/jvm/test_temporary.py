@@ -13,7 +13,7 @@ from wallaroo_spark.live.checkpoint import Checkpoint
 
 import wallaroo
 from wallaroo.engine import ServeOptions
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 MARK = "wallaroo-removes-this-directory"
 

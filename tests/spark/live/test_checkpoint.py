@@ -14,7 +14,7 @@ from wallaroo_spark.live.options import spark_options
 from wallaroo_spark.live.spark_part import seen_from
 
 from wallaroo.cli.main import main
-from wallaroo.transport.checkpoint import CheckpointError, read_identity, write_identity
+from wallaroo.transport.identity import CheckpointError, read_identity, write_identity
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.log_directory import LogEnds
 

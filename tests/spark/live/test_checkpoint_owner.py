@@ -11,7 +11,7 @@ from spark_checkpoints import application, begun
 from wallaroo_spark.live.checkpoint import Checkpoint
 
 from wallaroo.transport import checkpoint as module
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 
 def test_a_checkpoint_is_for_its_owner_alone(tmp_path, opened):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from wallaroo_spark.live.failures import explained
 
-from wallaroo.transport.checkpoint import RESTORE
+from wallaroo.transport.identity import RESTORE
 
 CHECKPOINT = Path("/c")
 

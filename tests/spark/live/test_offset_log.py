@@ -14,7 +14,7 @@ from wallaroo_spark.live.spark_part import cut_last, read_spark_part
 from wallaroo_spark.wire.job import CaseSpec, Topic, unpack
 
 from wallaroo.records import Assigned, End, Tick
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLogError
 
 FOLDER = Path("not needed here")

@@ -20,7 +20,7 @@ from wallaroo_spark.live.remote import (
 from wallaroo_spark.live.resume import Resume, read_resume, write_resume
 
 from wallaroo.errors import UsageError, WallarooError
-from wallaroo.transport.checkpoint import IDENTITY, CheckpointError, read_identity
+from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
 
 SCHEMA = "state/0/_metadata/v2/0"
 

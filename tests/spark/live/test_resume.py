@@ -10,8 +10,8 @@ from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume
 
 import wallaroo
 from wallaroo.records import Assigned, End, Tick, Value
-from wallaroo.transport.checkpoint import CheckpointError
 from wallaroo.transport.generators import Generators, LoggedSource, encoded
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.stamps import UNSTAMPED

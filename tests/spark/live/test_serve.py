@@ -22,7 +22,7 @@ import wallaroo
 import wallaroo.loading
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import frames
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
 

@@ -23,7 +23,7 @@ from wallaroo.canonical import structure
 from wallaroo.cli.main import main
 from wallaroo.engine import ServeOptions
 from wallaroo.records import Tick
-from wallaroo.transport.checkpoint import CheckpointError
+from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.recording import RecordedLog
 
 PATIENCE = 250.0

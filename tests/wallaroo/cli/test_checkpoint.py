@@ -14,7 +14,7 @@ from running import wallaroo
 
 from wallaroo.cli.main import main
 from wallaroo.keys import partition_number
-from wallaroo.transport.checkpoint import read_identity
+from wallaroo.transport.identity import read_identity
 from wallaroo.transport.shadows import structure_of
 
 

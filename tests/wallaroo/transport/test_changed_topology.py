@@ -8,7 +8,8 @@ import pytest
 from small_windows import events, sink
 
 import wallaroo
-from wallaroo.transport.checkpoint import CheckpointDirectory, read_identity
+from wallaroo.transport.checkpoint import CheckpointDirectory
+from wallaroo.transport.identity import read_identity
 
 OLD = wallaroo.build_application("app", events("one").to_sink(sink()))
 NEW = wallaroo.build_application("app", events("two").to_sink(sink()))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import Produced, partition_of
 from wallaroo.text import escaped
-from wallaroo.transport.checkpoint import RESTORE, CheckpointError
+from wallaroo.transport.identity import RESTORE, CheckpointError
 from wallaroo.transport.kafka.cluster import (
     BrokerError,
     BrokersAwayError,
