@@ -1,4 +1,4 @@
-"""What a run has opened on disk: its checkpoint, or the recording of a run without one.
+"""An open checkpoint: what a restart goes on from, after looking whether it may.
 
 A restart puts the stored cells into a fresh machine, and processes the records of the log from the
 checkpoint's position on again.
@@ -11,13 +11,10 @@ import gc
 import math
 import pickle
 import sqlite3
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
 
-from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, Consumed, Single, Value
 from wallaroo.topology import Application
@@ -33,94 +30,27 @@ from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory
 from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.identity import CheckpointError, Identity, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
-from wallaroo.transport.kafka.context import Contexts, contexts_of
+from wallaroo.transport.kafka.context import contexts_of
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
 from wallaroo.transport.kafka.position import Positions
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.skipping import SkippedPayload, skipped, skipped_of_topic
-from wallaroo.transport.stamps import Draw, Stamp, born, random_bytes
+from wallaroo.transport.stamps import Draw, Stamp, random_bytes
 from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead, Head
+from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, FromTopic, OnDisk
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.machine import Machine
-
-ENGINE = "reference"
-"""The engine's name in an identity, and the name of the directory of its part."""
 
 _BATCH = 1 << 20  # payload bytes of the log that are read at once
 _RECORDS = 4096  # and records
 
 
-@dataclass(frozen=True)
-class FromTopic:
-    """A run that a Kafka source has read.
-
-    Args:
-        source: the source's name.
-        run: the run.
-        at: its arrival time, in nanoseconds since 1970.
-    """
-
-    source: str
-    run: KafkaRun
-    at: int
-
-
-Entry: TypeAlias = (
-    "tuple[str, Sequence[Any], int, int | None, Contexts | None] | Single | FromTopic"
-)
-"""Frames of one source and arrival time, or of a Kafka source what one partition has, with the
-traces of that; another record; or a run that is still to be taken apart."""
-
-
-class OnDisk(Protocol):
-    """What a run has opened on disk. `close` it.
-
-    Attributes:
-        log: the input log.
-        whole: what Kafka sources read is kept whole, not only named (kafka-2).
-    """
-
-    log: InputLog
-    whole: bool
-
-    def sync(self) -> int:
-        """Sync the log, and return its `durable_sequence`.
-
-        Raises:
-            InputLogError: the system could not.
-        """
-
-    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
-        """Yield the records of the log whose effect is not in the stored state, in order.
-
-        Args:
-            kafka: reads again what the log only names, and is told of it (kafka-1); `None`: the
-                application has no source of Kafka.
-
-        Raises:
-            WallarooError: they cannot be read.
-        """
-
-    def generators(self) -> Mapping[str, LoggedSource]:
-        """Return what the log says about generators before these records.
-
-        Raises:
-            CheckpointError: a value cannot be read back.
-        """
-
-    def kafka(self) -> Kept:
-        """Return what is kept of Kafka, before these records."""
-
-    def close(self) -> None:
-        """Close everything, and give up the lock."""
-
-
 class Recovery(OnDisk):
-    """An open checkpoint. `close` it, or `with` it.
+    """An open checkpoint. `close` it.
 
     Args:
         directory: the checkpoint's directory; it is made if it is missing.
@@ -460,68 +390,6 @@ class Recovery(OnDisk):
             f"write a function that makes the states anew, and run: wallaroo checkpoint "
             f"{self.directory} --migrate MODULE:FUNCTION"
         )
-
-
-class RecordedRun(OnDisk):
-    """A new recording of a run without a checkpoint.
-
-    Args:
-        directory: where it is made.
-        application: what is run.
-        partitions: number of partitions.
-        file_bytes: size of a file.
-
-    Attributes:
-        log: the input log; it is never full, and nothing of it is deleted.
-
-    Raises:
-        CheckpointError: it cannot be made there.
-        InputLogError: its input log cannot be made.
-    """
-
-    def __init__(
-        self, directory: Path, application: Application, *, partitions: int, file_bytes: int
-    ) -> None:
-        self.whole = True
-        stamp = born(random_bytes).next_run(random_bytes)
-        self._recording = Recording(
-            directory, ENGINE, application, partitions, checkpoint=None, stamp=stamp
-        )
-        place = self._recording.input_log
-        try:
-            self.log = InputLog.open(
-                place,
-                sys.maxsize,
-                file_bytes=file_bytes,
-                recording=place,
-                admit=lambda log: stamp,
-            )
-        except BaseException:
-            self._recording.close()
-            raise
-
-    @override
-    def sync(self) -> int:
-        durable = self.log.sync()
-        self.log.drop_before(durable)  # it forgets the files that are complete; they stay
-        return durable
-
-    @override
-    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
-        return iter(())
-
-    @override
-    def kafka(self) -> Kept:
-        return Kept()
-
-    @override
-    def generators(self) -> Mapping[str, LoggedSource]:
-        return {}
-
-    @override
-    def close(self) -> None:
-        self.log.close()
-        self._recording.close()
 
 
 def _places(stored: Sequence[CellsHead], machine: Machine) -> list[Cells | None]:

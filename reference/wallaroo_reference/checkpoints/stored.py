@@ -30,7 +30,7 @@ from wallaroo_reference.cells import (
 )
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import CellsHead, Head
-from wallaroo_reference.checkpoints.recovery import ENGINE
+from wallaroo_reference.checkpoints.on_disk import ENGINE
 from wallaroo_reference.checkpoints.store import Store, latest
 
 

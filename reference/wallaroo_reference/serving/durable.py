@@ -21,7 +21,8 @@ from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.threads import JobThread, Post
-from wallaroo_reference.checkpoints.recovery import OnDisk, Recovery
+from wallaroo_reference.checkpoints.on_disk import OnDisk
+from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.feeder import Feeder

@@ -28,7 +28,7 @@ from wallaroo.transport.generators import LoggedSource, LoggedValue
 from wallaroo.transport.kafka.context import Context, Contexts, carry_on, contexts_of
 from wallaroo.transport.skipping import way_past
 from wallaroo.transport.threads import forked_at, in_child
-from wallaroo_reference.checkpoints.recovery import FromTopic
+from wallaroo_reference.checkpoints.on_disk import FromTopic
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.serving.watch import Watch

@@ -23,7 +23,7 @@ from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
 from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.threads import JobThread
-from wallaroo_reference.checkpoints.recovery import FromTopic
+from wallaroo_reference.checkpoints.on_disk import FromTopic
 from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.outbox import Outbox
 

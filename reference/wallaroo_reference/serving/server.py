@@ -36,7 +36,8 @@ from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
-from wallaroo_reference.checkpoints.recovery import FromTopic, OnDisk, RecordedRun, Recovery
+from wallaroo_reference.checkpoints.on_disk import FromTopic, OnDisk, RecordedRun
+from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
 from wallaroo_reference.machine import Machine

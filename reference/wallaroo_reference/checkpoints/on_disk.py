@@ -1,0 +1,153 @@
+"""What a run has open on disk: the interface of its checkpoint, and the recording of one without.
+
+`wallaroo_reference.checkpoints.recovery.Recovery` is the checkpoint.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from wallaroo.kafka_records import KafkaRun
+from wallaroo.overriding import override
+from wallaroo.records import Single
+from wallaroo.topology import Application
+from wallaroo.transport.generators import LoggedSource
+from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.kafka.context import Contexts
+from wallaroo.transport.kafka.edges import KafkaEdges, Kept
+from wallaroo.transport.recording import Recording
+from wallaroo.transport.stamps import born, random_bytes
+
+ENGINE = "reference"
+"""The engine's name in an identity, and the name of the directory of its part."""
+
+
+@dataclass(frozen=True)
+class FromTopic:
+    """A run that a Kafka source has read.
+
+    Args:
+        source: the source's name.
+        run: the run.
+        at: its arrival time, in nanoseconds since 1970.
+    """
+
+    source: str
+    run: KafkaRun
+    at: int
+
+
+Entry: TypeAlias = (
+    "tuple[str, Sequence[Any], int, int | None, Contexts | None] | Single | FromTopic"
+)
+"""Frames of one source and arrival time, or of a Kafka source what one partition has, with the
+traces of that; another record; or a run that is still to be taken apart."""
+
+
+class OnDisk(Protocol):
+    """What a run has opened on disk. `close` it.
+
+    Attributes:
+        log: the input log.
+        whole: what Kafka sources read is kept whole, not only named (kafka-2).
+    """
+
+    log: InputLog
+    whole: bool
+
+    def sync(self) -> int:
+        """Sync the log, and return its `durable_sequence`.
+
+        Raises:
+            InputLogError: the system could not.
+        """
+
+    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
+        """Yield the records of the log whose effect is not in the stored state, in order.
+
+        Args:
+            kafka: reads again what the log only names, and is told of it (kafka-1); `None`: the
+                application has no source of Kafka.
+
+        Raises:
+            WallarooError: they cannot be read.
+        """
+
+    def generators(self) -> Mapping[str, LoggedSource]:
+        """Return what the log says about generators before these records.
+
+        Raises:
+            CheckpointError: a value cannot be read back.
+        """
+
+    def kafka(self) -> Kept:
+        """Return what is kept of Kafka, before these records."""
+
+    def close(self) -> None:
+        """Close everything, and give up the lock."""
+
+
+class RecordedRun(OnDisk):
+    """A new recording of a run without a checkpoint.
+
+    Args:
+        directory: where it is made.
+        application: what is run.
+        partitions: number of partitions.
+        file_bytes: size of a file.
+
+    Attributes:
+        log: the input log; it is never full, and nothing of it is deleted.
+
+    Raises:
+        CheckpointError: it cannot be made there.
+        InputLogError: its input log cannot be made.
+    """
+
+    def __init__(
+        self, directory: Path, application: Application, *, partitions: int, file_bytes: int
+    ) -> None:
+        self.whole = True
+        stamp = born(random_bytes).next_run(random_bytes)
+        self._recording = Recording(
+            directory, ENGINE, application, partitions, checkpoint=None, stamp=stamp
+        )
+        place = self._recording.input_log
+        try:
+            self.log = InputLog.open(
+                place,
+                sys.maxsize,
+                file_bytes=file_bytes,
+                recording=place,
+                admit=lambda log: stamp,
+            )
+        except BaseException:
+            self._recording.close()
+            raise
+
+    @override
+    def sync(self) -> int:
+        durable = self.log.sync()
+        self.log.drop_before(durable)  # it forgets the files that are complete; they stay
+        return durable
+
+    @override
+    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
+        return iter(())
+
+    @override
+    def kafka(self) -> Kept:
+        return Kept()
+
+    @override
+    def generators(self) -> Mapping[str, LoggedSource]:
+        return {}
+
+    @override
+    def close(self) -> None:
+        self.log.close()
+        self._recording.close()
