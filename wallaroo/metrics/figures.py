@@ -172,6 +172,43 @@ class SinkFigures:
     latency: Latency = field(default_factory=Latency)
 
 
+class Spread:
+    """How evenly messages are divided among partition numbers.
+
+    Args:
+        numbers: how many partition numbers there are.
+
+    Attributes:
+        messages: by partition number.
+        numbers: how many there are.
+    """
+
+    def __init__(self, numbers: int = 1) -> None:
+        self.messages: dict[int, float] = {}
+        self.numbers = numbers
+
+    def add(self, number: int, messages: float) -> None:
+        """Count messages of a partition number."""
+        if number < _MOST_PARTITIONS:
+            self.messages[number] = self.messages.get(number, 0) + messages
+
+    @property
+    def skew(self) -> float | None:
+        """The messages of the busiest number over the mean of all: 1 is even.
+
+        `None`: there is only one number, or no message.
+        """
+        total = sum(self.messages.values())
+        if self.numbers == 1 or not total:
+            return None
+        return max(self.messages.values()) * min(self.numbers, _MOST_PARTITIONS) / total
+
+    def busiest(self, most: int) -> list[tuple[int, float]]:
+        """Return the numbers with most messages, and how many these are, the busiest first."""
+        order = sorted(self.messages.items(), key=lambda item: (-item[1], item[0]))
+        return order[:most]
+
+
 class PartitionFigures:
     """The visits of a state partition.
 
@@ -182,20 +219,25 @@ class PartitionFigures:
     def __init__(self, partitions: int) -> None:
         self.entities: int | None = None
         self.busiest = Busiest()
-        self.visits: dict[int, float] = {}
-        self._partitions = partitions
+        self.spread = Spread(partitions)
 
     def add_visits(self, visits: Mapping[Hashable, float], times: float) -> None:
         """Count visits of entities, by the identities of their keys."""
         self.busiest.add(visits, times)
-        if self._partitions == 1:
-            self.visits[0] = self.busiest.visits
-            return
-        for identity, number in visits.items():
-            encoded = encode_key(key_of(identity))
-            place = encoded_partition_number(encoded, self._partitions)
-            if place < _MOST_PARTITIONS:
-                self.visits[place] = self.visits.get(place, 0) + number * times
+        if self.spread.numbers > 1:
+            for identity, number in visits.items():
+                self.spread.add(self.number_of(identity), number * times)
+
+    @property
+    def visits(self) -> float:
+        """Number of all visits."""
+        return sum(self.spread.messages.values()) or self.busiest.visits
+
+    def number_of(self, identity: Hashable) -> int:
+        """Return the partition number of a key, by its identity."""
+        if self.spread.numbers == 1:
+            return 0
+        return encoded_partition_number(encode_key(key_of(identity)), self.spread.numbers)
 
 
 @dataclass(slots=True)
@@ -210,6 +252,7 @@ class WindowFigures:
             there is no watermark yet, or it is infinite, as all sources have ended.
         stands: seconds during which records came without moving it.
         held_by: the source that holds it back.
+        spread: messages by partition number (Spark).
     """
 
     open: int | None = None
@@ -219,6 +262,7 @@ class WindowFigures:
     held_by: str | None = None
     watermark: float = -math.inf
     moved: int | None = None
+    spread: Spread = field(default_factory=Spread)
 
     def note_times(self, now: int, watermark: float) -> None:
         """Note the time of the last record's arrival, and the watermark; in nanoseconds."""
@@ -255,12 +299,12 @@ class Harvest:
 
     Attributes:
         nodes: by their indices, those at which something was seen.
-        visits: of entities, by state partition and key's identity.
+        busiest: the keys that were visited most, by state partition; their identities.
         sampled, left_out: see `Registry`.
     """
 
     nodes: dict[int, NodeFigures]
-    visits: dict[str, dict[Hashable, float]]
+    busiest: dict[str, Busiest]
     sampled: int
     left_out: int
 

@@ -69,6 +69,7 @@ class Probes:
         application: whose.
         registry: what is found goes there.
         always: every read is looked at.
+        settles: `settle` is called; if not, no read is kept for it.
 
     Attributes:
         application: the same application, measured.
@@ -83,10 +84,12 @@ class Probes:
         registry: Registry,
         *,
         always: bool = False,
+        settles: bool = True,
     ) -> None:
         self.visits: dict[str, list[Hashable]] = {one.name: [] for one in application.partitions}
         self.registry = registry
         self._always = always
+        self._most_kept = _MOST_KEPT if settles else 0
         self._seen = [_Seen() for _ in application.nodes]
         self._sources = {
             node.pipeline: index
@@ -160,7 +163,9 @@ class Probes:
         for keys in self.visits.values():
             keys.clear()
         made = sum([len(one.calls) + len(one.others) for one in seen])
-        self._last[source] = (records, seen, visits) if made < _MOST_KEPT else (records, [], {})
+        self._last[source] = (
+            (records, seen, visits) if made < self._most_kept else (records, [], {})
+        )
         self._note(seen, visits, times)
         with self.registry.lock:
             self.registry.sampled += records

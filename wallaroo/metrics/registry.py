@@ -44,7 +44,6 @@ MOST_EXECUTORS = 64
 _STALLED = 1.0  # seconds that outputs wait from which a sink is why the input log is full
 _LETTERS = 20  # dead letters that are kept
 _LONGEST_PAYLOAD = 512  # bytes of a dead letter's payload that are kept
-_MOST_KEYS = 1024  # keys whose visits another process sends
 
 
 class Registry:
@@ -120,16 +119,11 @@ class Registry:
         self._rates: dict[Any, float] = {}
         self._places = {_place_of(application, node): i for i, node in enumerate(application.nodes)}
 
-    def set_partitions(self, number: int) -> None:
-        """Set the number of partitions, which the engine has chosen."""
-        for name in self.partitions:
-            self.partitions[name] = PartitionFigures(number)
-
     def harvest(self) -> Harvest:
         """Return what was seen here, for the registry of another process."""
         return Harvest(
             {index: node for index, node in enumerate(self.nodes) if node.time.count or node.sent},
-            {name: dict(one.busiest.top(_MOST_KEYS)) for name, one in self.partitions.items()},
+            {name: one.busiest for name, one in self.partitions.items() if one.busiest.visits},
             self.sampled,
             self.left_out,
         )
@@ -143,8 +137,8 @@ class Registry:
                 node.other_nanoseconds += seen.other_nanoseconds
                 node.sent += seen.sent
                 node.fired += seen.fired
-            for name, visits in harvest.visits.items():
-                self.partitions[name].add_visits(visits, 1)
+            for name, busiest in harvest.busiest.items():
+                self.partitions[name].busiest.merge(busiest)
             self.sampled += harvest.sampled
             self.left_out += harvest.left_out
 

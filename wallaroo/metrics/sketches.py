@@ -155,6 +155,13 @@ class Busiest:
         if len(counts) > _SPARE * self._places:
             self._forget()
 
+    def merge(self, other: Busiest) -> None:
+        """Add another's visits; what it has forgotten counts, and its keys may be too low."""
+        before = self.visits
+        self.add(other._counts)
+        self.visits = before + other.visits
+        self.error += other.error
+
     def top(self, number: int) -> list[tuple[Hashable, float]]:
         """Return the keys that came most often with their counts, the busiest first."""
         order = sorted(self._counts.items(), key=lambda item: item[1], reverse=True)

@@ -10,11 +10,12 @@ Frames, bytes, outputs, dead letters, entities and latencies are exact.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import asdict
 from typing import Any
 
 from wallaroo.keys import show_key
-from wallaroo.metrics.figures import Latency, key_of
+from wallaroo.metrics.figures import Latency, PartitionFigures, Spread, key_of
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.sketches import Histogram
 from wallaroo.metrics.verdict import not_ready, verdict
@@ -27,6 +28,9 @@ FORMAT = 1
 _TOP = 20  # busiest keys that are shown
 _SHARES = (0.5, 0.9, 0.99, 0.999)  # of a distribution that are shown: p50 to p99.9
 _MOST_NUMBERS = 256  # partition numbers whose visits are shown
+_BUSIEST_NUMBERS = 16  # partition numbers whose keys are shown, those with most visits
+_KEYS = 5  # busiest keys of each of these
+_MOST_KEYS = 256  # busiest keys that are looked at for this
 
 
 def snapshot(
@@ -128,6 +132,7 @@ def _nodes(registry: Registry) -> list[dict[str, Any]]:
                     "watermark_lag": windows.lag,
                     "watermark_stands": windows.stands,
                     "held_by": windows.held_by,
+                    **_spread(windows.spread),
                 }
         found.append(made)
     _tell_apart([one for one in found if one["kind"] == "step"])
@@ -184,28 +189,56 @@ def _sink(registry: Registry, node: Sink) -> dict[str, Any]:
 
 
 def _partitions(registry: Registry) -> list[dict[str, Any]]:
-    found = []
-    for name, partition in registry.partitions.items():
-        busiest, visits = partition.busiest, partition.busiest.visits
-        numbers = sorted(partition.visits.items())[:_MOST_NUMBERS]
-        found.append(
+    return [
+        {
+            "name": name,
+            "entities": partition.entities,
+            "visits": round(partition.visits),
+            "busiest": [_key(partition, *one) for one in partition.busiest.top(_TOP)],
+            "visits_too_low_by": round(partition.busiest.error),
+            **_spread(partition.spread, partition),
+        }
+        for name, partition in registry.partitions.items()
+    ]
+
+
+def _key(partition: PartitionFigures, identity: Hashable, count: float) -> dict[str, Any]:
+    """Return a key with its visits: their share is that of all visits to the state partition."""
+    return {
+        "key": show_key(key_of(identity)),
+        "number": partition.number_of(identity),
+        "visits": round(count),
+        "share": count / partition.busiest.visits,
+    }
+
+
+def _spread(spread: Spread, partition: PartitionFigures | None = None) -> dict[str, Any]:
+    """Return what partition numbers get, with the busiest keys of the busiest of them, if known."""
+    total = sum(spread.messages.values())
+    by_number = dict(sorted(spread.messages.items())[:_MOST_NUMBERS])
+    if partition is not None and spread.numbers == 1:
+        by_number = {0: partition.visits}
+    busiest = spread.busiest(_BUSIEST_NUMBERS)
+    keys: dict[int, list[tuple[Hashable, float]]] = {number: [] for number, _ in busiest}
+    if partition is not None and busiest:
+        for key in partition.busiest.top(_MOST_KEYS):
+            found = keys.get(partition.number_of(key[0]))
+            if found is not None and len(found) < _KEYS:
+                found.append(key)
+    return {
+        "numbers": spread.numbers,
+        "skew": spread.skew,
+        "visits_by_number": {number: round(count) for number, count in by_number.items()},
+        "busiest_numbers": [
             {
-                "name": name,
-                "entities": partition.entities,
-                "visits": round(visits),
-                "visits_by_number": {number: round(count) for number, count in numbers},
-                "busiest": [
-                    {
-                        "key": show_key(key_of(identity)),
-                        "visits": round(count),
-                        "share": count / visits if visits else 0.0,
-                    }
-                    for identity, count in busiest.top(_TOP)
-                ],
-                "visits_too_low_by": round(busiest.error),
+                "number": number,
+                "visits": round(count),
+                "share": count / total,
+                "busiest": [_key(partition, *key) for key in keys[number] if partition],
             }
-        )
-    return found
+            for number, count in busiest
+        ],
+    }
 
 
 def distribution(values: Histogram) -> dict[str, Any]:

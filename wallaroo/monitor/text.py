@@ -10,6 +10,7 @@ from wallaroo.text import escaped
 
 _WIDEST = 100  # characters of a cell
 _KEYS = 5  # busiest keys of a state partition
+_NUMBERS = 8  # busiest partition numbers of what is held, where some are busier
 _LETTERS = 5  # dead letters
 _PLACES = 8  # partitions of a topic, those with the greatest lag
 _MARKS = {"good": "ok", "warning": "!", "bad": "!!"}
@@ -101,7 +102,7 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
         ],
     )
     lines += _table(
-        ("window", "open", "fired", "late", "watermark behind"),
+        ("window", "open", "fired", "late", "watermark behind", "partitions", "skew"),
         [
             (
                 one["label"],
@@ -109,21 +110,37 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
                 f"{about}{one['windows']['fired']:,}",
                 f"{sum(one['windows']['late'].values(), one['dead_letters'].get('late', 0)):,}",
                 _duration(one["windows"]["watermark_lag"]),
+                *_evenness(one["windows"]),
             )
             for one in figures["steps"]
             if "windows" in one
         ],
     )
     lines += _table(
-        ("state", "entities", "visits", "busiest keys"),
+        ("state", "entities", "visits", "partitions", "skew", "busiest keys"),
         [
             (
                 one["name"],
                 "-" if one["entities"] is None else f"{one['entities']:,}",
                 f"{about}{one['visits']:,}",
-                ", ".join([f"{key['key']} {key['share']:.0%}" for key in one["busiest"][:_KEYS]]),
+                *_evenness(one),
+                _keys(one),
             )
             for one in figures["partitions"]
+        ],
+    )
+    lines += _table(
+        ("partition number", "of", "visits", "share", "busiest keys"),
+        [
+            (
+                str(one["number"]),
+                name,
+                f"{about}{one['visits']:,}",
+                f"{one['share']:.0%}",
+                _keys(one) or "-",
+            )
+            for name, spread in _spreads(figures)
+            for one in spread["busiest_numbers"][:_NUMBERS]
         ],
     )
     phases = [(name, _duration(seconds)) for name, seconds in figures["phases"].items()]
@@ -182,6 +199,21 @@ def _places(sources: list[dict[str, Any]]) -> list[tuple[str, int, int, int | No
         lags = sorted(one["lag"].items(), key=lambda item: -(item[1] or 0))
         found += [(one["name"], at, one["position"][at], lag) for at, lag in lags[:_PLACES]]
     return found
+
+
+def _spreads(figures: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return what has partition numbers, by name: state partitions, and windows on Spark."""
+    windows = [(one["label"], one["windows"]) for one in figures["steps"] if "windows" in one]
+    return [(one["name"], one) for one in figures["partitions"]] + windows
+
+
+def _evenness(spread: dict[str, Any]) -> tuple[str, str]:
+    """Return how many partition numbers there are, and their skew."""
+    return f"{spread['numbers']:,}", "-" if spread["skew"] is None else f"{spread['skew']:.2f}"
+
+
+def _keys(one: dict[str, Any]) -> str:
+    return ", ".join([f"{key['key']} {key['share']:.0%}" for key in one["busiest"][:_KEYS]])
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

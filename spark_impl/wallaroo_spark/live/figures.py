@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
+from wallaroo.metrics.figures import (
+    DISK_IS_FULL,
+    LOG_IS_FULL,
+    KeptFigures,
+    PartitionFigures,
+    Spread,
+)
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.interfaces import OutputSink
@@ -52,7 +58,12 @@ class Figures:
         self._checkpoint = checkpoint
         self._intake = intake
         self._size_due = 0.0
-        metrics.set_partitions(checkpoint.partitions)
+        for group in self._groups:
+            numbers = group.divided(checkpoint.partitions)
+            for name in group.partitions:
+                metrics.partitions[name] = PartitionFigures(numbers)
+            for index in group.windows:
+                metrics.windows[index].spread = Spread(numbers)
         metrics.before_tick(self._copy)
 
     def close(self) -> None:

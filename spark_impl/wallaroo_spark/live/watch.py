@@ -16,7 +16,8 @@ from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
 from wallaroo.transport.input_log import Kind, Run
-from wallaroo_spark.wire.job import Report
+from wallaroo_spark.wire.job import Address, Report
+from wallaroo_spark.worker.plan import plan
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one
 _MOST = 50_000  # reads whose arrival is known one by one
@@ -33,6 +34,7 @@ class Watch:
 
     def __init__(self, metrics: Registry) -> None:
         self._metrics = metrics
+        self._groups = plan(metrics.application).groups
         self._lock = threading.Lock()
         # For each: the sequence after its last record, when it arrived, records by source.
         self._reads: deque[tuple[int, float, Counter[str]]] = deque()
@@ -85,6 +87,7 @@ class Watch:
             self._metrics.add(harvest)
         for host, (records, seconds) in report.worked.items():
             self._metrics.worked(host, records, seconds)
+        self._count(report.taken)
         now = self._metrics.monotonic()
         done = []
         with self._lock:
@@ -108,6 +111,18 @@ class Watch:
                     if number:
                         self._metrics.sinks[sink].latency.add(took, counts.total())
                 self._metrics.processed += counts.total()
+
+    def _count(self, taken: Mapping[Address, int]) -> None:
+        """Count the messages that shards got; one that is held by itself gets no visits else."""
+        with self._metrics.lock:
+            for address, messages in taken.items():
+                group = self._groups[address.group]
+                if group.fused:
+                    continue
+                for name in group.partitions:
+                    self._metrics.partitions[name].spread.add(address.number, messages)
+                for index in group.windows:
+                    self._metrics.windows[index].spread.add(address.number, messages)
 
     def _tell(self, followed: Followed, visits: Visits, arrived: float) -> None:
         """Report a followed record, because all its outputs have been delivered.

@@ -365,6 +365,7 @@ class Report:
         figures: what was seen of user code.
         visits: the calls made for the record that is followed.
         worked: by host, how many records or messages its tasks processed, and in how many seconds.
+        taken: by address, how many messages its entities and windows got, if figures are wanted.
         sent: what has left for Kafka sinks, by node and partition.
         fetched: by Kafka source, what tasks have fetched.
         problem: why outputs cannot leave any more; empty: they can.
@@ -378,6 +379,7 @@ class Report:
     figures: list[Harvest] = field(default_factory=list)
     visits: Visits = field(default_factory=Visits)
     worked: dict[str, tuple[int, float]] = field(default_factory=dict)
+    taken: dict[Address, int] = field(default_factory=dict)
     sent: dict[tuple[int, int], Sent] = field(default_factory=dict)
     fetched: dict[str, Fetched] = field(default_factory=dict)
     problem: str = ""
@@ -407,6 +409,7 @@ class Report:
             before = self.worked.get(host, (0, 0.0))
             self.worked[host] = (before[0] + records, before[1] + seconds)
         self.held.update(other.held)
+        self.taken.update(other.taken)
         self.sent.update(other.sent)
         self.problem = self.problem or other.problem
         self.span = other.span or self.span

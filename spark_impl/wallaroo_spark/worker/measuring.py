@@ -42,7 +42,7 @@ def looking(cases: Specs, part: str, records: int) -> Iterator[Seen]:
     if not probes.should_look(part, records):
         yield list
         return
-    probes.registry = Registry(probes.application, "spark", partitions=case.partitions)
+    probes.registry = Registry(probes.application, "spark")
 
     def seen() -> list[Harvest]:
         probes.looked(records)
@@ -76,7 +76,7 @@ def _host() -> str:
 def _measured(application: bytes, partitions: int) -> tuple[Probes, Program]:
     """Return the probes of a pickled application, and the program of the measured application."""
     found = pickle.loads(application)  # noqa: S301 - the driver's, over Spark's own channels
-    probes = Probes(found, Registry(found, "spark", partitions=partitions))
+    probes = Probes(found, Registry(found, "spark"), settles=False)
     measured = Program(probes.application, partitions)
     measured.probes = probes
     return probes, measured

@@ -138,9 +138,10 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     report = Report()
     outboxes: list[tuple[int, Outbox]] = []
     all_runs = [run for runs in messages.values() for run in runs]
-    records = sum([len(run.keys) for run in all_runs])
+    taken = {address: sum([len(run.keys) for run in runs]) for address, runs in messages.items()}
+    records = sum(taken.values())
     follower = follower_of(cases, messages=all_runs)
-    part = f"group {min([address.group for address in messages], default=0)}"
+    part = f"group {min([address.group for address in messages], default=0)}, shard {shard}"
     with printing(printer, cases), looking(cases, part, records) as seen:
         for address in sorted(messages.keys() | tracks.keys()):
             case = cases[address.case]
@@ -152,6 +153,9 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         report.figures = seen()
     report.printed = printer.finish()
     report.worked = worked(cases, records, time.monotonic() - began)
+    report.taken = {
+        address: some for address, some in taken.items() if cases[address.case].measured
+    }
     if follower is not None:
         report.visits = follower.visits
     return _rows(cases, outboxes, report, shards, shard)

@@ -139,7 +139,9 @@ def test_counts_are_those_that_were_sent_received_and_failed(start, receiver, is
     ]
     (partition,) = figures["partitions"]
     assert (partition["entities"], partition["visits"]) == (4, 7)
-    assert partition["busiest"][0] == {"key": "1", "visits": 4, "share": 4 / 7}
+    assert partition["busiest"][0] == {"key": "1", "number": 0, "visits": 4, "share": 4 / 7}
+    assert partition["visits_by_number"] == {0: 7}
+    assert (partition["numbers"], partition["skew"]) == (1, None)
     assert not figures["sampling"]["estimate"]
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 import urllib.request
+from collections import Counter
 
 import pytest
 from counted import Count, counting, line, number, text, whole
@@ -16,6 +17,7 @@ from wallaroo_spark.jvm.session import session
 import wallaroo
 from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
+from wallaroo.keys import partition_number
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
 from wallaroo.monitor.server import Monitor
@@ -88,8 +90,14 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine, monk
     assert (sink["calls"], sink["connected"], sink["reconnects"]) == (5, True, 0)
     (partition,) = found["partitions"]
     assert (partition["entities"], partition["visits"]) == (3, 5)
-    assert partition["busiest"][0]["key"] == "'a'"
-    assert sum(partition["visits_by_number"].values()) == 5
+    by_number = Counter([partition_number(key, 2) for key in ("a", "b", "a", "c", "a")])
+    assert partition["visits_by_number"] == {str(one): by_number[one] for one in sorted(by_number)}
+    assert (partition["numbers"], partition["skew"]) == (2, max(by_number.values()) / 2.5)
+    at = partition_number("a", 2)
+    hottest = {"key": "'a'", "number": at, "visits": 3, "share": 3 / 5}
+    assert partition["busiest"][0] == hottest
+    shards = {one["number"]: one["busiest"] for one in partition["busiest_numbers"]}
+    assert shards[at][0] == hottest
     assert source["latency"]["whole"]["count"] == 4
     assert found["phases"]["addBatch"] > 0
     assert found["backlog"] == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from counted import Count, line, number, text, whole
 from wallaroo_spark.jvm.pickling import pickle_application
-from wallaroo_spark.wire.job import FINISHED, CaseSpec, HeadBlock, Report, Run, unpack
+from wallaroo_spark.wire.job import FINISHED, Address, CaseSpec, HeadBlock, Report, Run, unpack
 from wallaroo_spark.worker import tasks
 from wallaroo_spark.worker.plan import plan
 from wallaroo_spark.worker.segments import MemoryMap
@@ -42,7 +42,9 @@ def test_all_calls_and_visits_inside_a_component_that_is_held_together_count_onc
     rows += tasks.run_level(0, inside, MemoryMap(), 1)
     reports = [unpack(row.block) for row in rows if row.level == FINISHED]
     registry = Registry(application, "spark")
-    for harvest in Report.merged(reports).figures:
+    report = Report.merged(reports)
+    assert report.taken == {Address(0, 0, 0): 3}
+    for harvest in report.figures:
         registry.add(harvest)
     visits = registry.partitions["counts"].busiest
     assert dict(visits.top(3)) == {identity("a"): 4, identity("bad"): 1}

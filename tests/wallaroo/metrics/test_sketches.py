@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo.metrics.figures import Latency
+from wallaroo.keys import identity, partition_number
+from wallaroo.metrics.figures import Latency, PartitionFigures, Spread
 from wallaroo.metrics.sketches import (
     LENGTH,
     Busiest,
@@ -73,12 +74,15 @@ def test_how_many_are_not_above_a_limit():
     assert histogram.at_most([10**6, 2 * 10**9])[1] == len(values)
 
 
-@given(st.lists(st.lists(st.integers(0, 60), max_size=30), max_size=30))
-def test_counts_are_too_low_by_no_more_than_is_said(batches):
-    busiest, exact = Busiest(places=4), Counter()
-    for batch in batches:
-        busiest.add(Counter(batch))
+@given(st.lists(st.lists(st.integers(0, 60), max_size=30), max_size=30), st.integers(1, 4))
+def test_counts_are_too_low_by_no_more_than_is_said(batches, processes):
+    parts, exact = [Busiest(places=4) for _ in range(processes)], Counter()
+    for number, batch in enumerate(batches):
+        parts[number % processes].add(Counter(batch))
         exact.update(batch)
+    busiest, *others = parts
+    for other in others:
+        busiest.merge(other)
     found = dict(busiest.top(100))
     assert busiest.visits == exact.total()
     assert busiest.error <= exact.total() / 4
@@ -92,6 +96,25 @@ def test_memory_does_not_grow_with_the_number_of_keys():
         busiest.add({"hot": 1, number: 1, -number - 1: 1})
     assert len(busiest.top(10**6)) <= 4 * 20 + 3
     assert busiest.top(1)[0][0] == "hot"
+
+
+def test_skew_is_the_busiest_number_over_the_mean_of_all():
+    spread = Spread(4)
+    assert spread.skew is None
+    for number, messages in ((0, 1), (2, 5), (0, 1), (3, 1)):
+        spread.add(number, messages)
+    assert spread.skew == 5 / (8 / 4)  # number 1 counts too
+    assert spread.busiest(2) == [(2, 5), (0, 2)]
+    spread.add(10**9, 1)  # nobody has so many; memory is bounded
+    assert len(spread.messages) == 3
+
+
+def test_visits_are_counted_where_the_partition_function_says():
+    figures = PartitionFigures(3)
+    figures.add_visits({"a": 2, "b": 1, identity(("t", 1)): 4}, 10)
+    assert figures.visits == sum(figures.spread.messages.values()) == 70
+    assert figures.number_of("a") == partition_number("a", 3)
+    assert figures.spread.messages[figures.number_of("a")] >= 20
 
 
 def test_old_values_go():

@@ -59,7 +59,7 @@ def application():
 
 @pytest.fixture
 def registry(application):
-    registry = Registry(application, "reference")
+    registry = Registry(application, "reference", partitions=4)
     registry.state = "running"
     registry.partitions[NASTY].add_visits({NASTY: 3, 7: 1}, 1)
     registry.nodes[1].time.add([5_000_000] * 4)

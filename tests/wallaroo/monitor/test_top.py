@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
 
 from wallaroo.cli.main import main
+from wallaroo.keys import partition_number
 from wallaroo.text import escaped
 
 from .conftest import NASTY
@@ -27,6 +29,10 @@ def test_in_a_pipe_it_prints_the_figures_once(monitor, registry, capsys):
     assert "12,345" in shown
     assert "5 ms" in shown
     assert "7 25%" in shown
+    at, skew = partition_number(7, 4), 3 / (4 / 4)
+    assert at != partition_number(NASTY, 4)
+    assert re.search(rf"\n{at} .* 1 +25% +7 25%\n", shown)
+    assert re.search(rf" 4 +{skew:.2f} ", shown)
     assert "is away" in shown
     assert "\x1b" not in shown
     assert SHOWN in shown

@@ -129,15 +129,13 @@ function showPicture(figures) {
   for (const group of picture.querySelectorAll("[data-partition]")) {
     const found = figures.partitions.find((one) => shown(one.name) === shown(group.dataset.partition));
     if (!found) continue;
-    const box = group.querySelector(".box").getBBox(), skew = skewOf(found);
+    const box = group.querySelector(".box").getBBox(), most = found.busiest.length ? found.busiest[0].share : 0;
     group.querySelector(".box").style.fill =
-      `color-mix(in srgb, var(--c) ${Math.round(100 * Math.min(0.6, skew))}%, var(--paper))`;
+      `color-mix(in srgb, var(--c) ${Math.round(100 * Math.min(0.6, most))}%, var(--paper))`;
     part("state" + found.name, group, "text", {class: "live", x: box.x + box.width / 2, y: box.y + box.height + 13})
-      .textContent = whole(found.entities) + " entities" + (skew > 0.2 ? " · busiest " + share(skew) : "");
+      .textContent = whole(found.entities) + " entities" + (most > 0.2 ? " · busiest " + share(most) : "");
   }
 }
-
-function skewOf(partition) { return partition.busiest.length ? partition.busiest[0].share : 0; }
 
 picture.addEventListener("click", (event) => {
   const group = event.target.closest("[data-node]");
@@ -145,6 +143,8 @@ picture.addEventListener("click", (event) => {
   const row = byId("node" + group.dataset.node);
   if (row) row.scrollIntoView({behavior: "smooth", block: "center"});
 });
+
+function skewOf(spread) { return spread.skew == null ? "–" : spread.skew.toFixed(2); }
 
 // -- tiles and tables ----------------------------------------------------------------------------
 
@@ -197,9 +197,16 @@ function showTables(figures) {
       ...["p50", "p99", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
   const windows = figures.steps.filter((one) => one.windows);
   byId("windows-section").hidden = !windows.length;
-  fill("windows", ["window", "open", "fired", "late, dead letters", "late, dropped", "partly late", "watermark behind"],
+  fill("windows", ["window", "open", "fired", "late, dead letters", "late, dropped", "partly late", "watermark behind", "partitions", "skew"],
     windows.map((one) => ({cells: [shown(one.label), whole(one.windows.open), whole(one.windows.fired),
-      whole(one.dead_letters.late ?? 0), whole(one.windows.late.dropped ?? 0), whole(one.windows.late.partly ?? 0), duration(one.windows.watermark_lag)]})));
+      whole(one.dead_letters.late ?? 0), whole(one.windows.late.dropped ?? 0), whole(one.windows.late.partly ?? 0), duration(one.windows.watermark_lag),
+      whole(one.windows.numbers), skewOf(one.windows)]})));
+  const spreads = [...figures.partitions.map((one) => [one.name, one]), ...windows.map((one) => [one.label, one.windows])];
+  const numbers = spreads.flatMap(([name, spread]) => spread.busiest_numbers.map((one) => [name, one]));
+  byId("numbers-section").hidden = !numbers.length;
+  fill("numbers", ["partition number", "of", "visits", "share", "busiest keys"], numbers.map(([name, one]) => ({cells: [
+    String(one.number), shown(name), whole(one.visits), share(one.share),
+    one.busiest.map((key) => `${shown(key.key)} ${share(key.share)}`).join(", ") || "–"]})));
   const phases = Object.entries(figures.phases);
   byId("phases-section").hidden = !phases.length;
   fill("phases", ["phase", "time"], phases.map(([name, seconds]) => ({cells: [shown(name), duration(seconds)]})));
@@ -226,7 +233,7 @@ function showPartitions(figures) {
   byId("partitions").replaceChildren(...figures.partitions.map((one) => {
     const made = element("div");
     made.append(element("h3", shown(one.name)),
-      element("p", `${whole(one.entities)} entities, ${whole(one.visits)} visits`, {class: "hint"}));
+      element("p", `${whole(one.entities)} entities, ${whole(one.visits)} visits, ${whole(one.numbers)} partitions, skew ${skewOf(one)}`, {class: "hint"}));
     const visits = Object.entries(one.visits_by_number), most = Math.max(...visits.map(([, n]) => n), 1);
     if (visits.length > 1) {
       const numbers = element("div", null, {class: "numbers"});
