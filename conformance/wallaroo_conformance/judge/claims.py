@@ -16,8 +16,7 @@ from wallaroo.trace import Trace, lineage_order
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.operators import STATEFUL
 from wallaroo_conformance.judge.differences import Crash, Kind, Result
-from wallaroo_conformance.judge.fact import Fact, Facts
-from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.law import Facts, Law
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.relations import ANY_BATCHES, ANY_PARTITIONS, Relation
@@ -88,7 +87,7 @@ class Claims:
         if can.order == "entity" and _meets_others(case):
             return f"{_KEEPS['entity']}, and messages that have met different entities meet one"
         meets = case.timed and any(map(case.meets_state, case.steps))
-        if can.order == "none" and (meets or Fact.MET_AGAIN in meaning.facts):
+        if can.order == "none" and (meets or "entity met again" in meaning.facts):
             return f"{_KEEPS['none']}, and an entity is met again"
         return None
 
@@ -130,7 +129,7 @@ class Claims:
         rules = set(self.capabilities.unsupported_rules)
         if self.capabilities.order != "total":
             rules.add("order-1")
-        unclaimed = [law for law in LAWS if law.rule in rules and law.needs - {Fact.DECODED}]
+        unclaimed = [law for law in LAWS if law.rule in rules and law.needs - {"decoded"}]
         return next((law for law in unclaimed if law.fits(facts, kinds)), None)
 
     def comparable(self, expected: Trace, actual: Result) -> tuple[Trace, Result]:

@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reducing import size
-from wallaroo_conformance.judge.fact import Fact, Facts
+from wallaroo_conformance.judge.law import Facts
+from wallaroo_conformance.judge.laws import FACTS
 
-Pair: TypeAlias = tuple[Fact, Fact]
-"""Two facts, in the order of `Fact`."""
+Pair: TypeAlias = tuple[str, str]
+"""Two facts, in the order of the alphabet."""
 
 Kind: TypeAlias = tuple[bool, Isolation]
 """Whether there are graphs, time or windows in cases, and their mode."""
 
-_ORDER = {fact: number for number, fact in enumerate(Fact)}
 _AT_THE_END = 1 / 4
 
 
@@ -94,13 +94,13 @@ class PairsMet:
         """Cases that have met a pair."""
         self.smallest: dict[Pair, ConformanceCase] = {}
         """The smallest case that has met a pair."""
-        self.facts: set[Fact] = set()
+        self.facts: set[str] = set()
         """Facts that have been met with another one."""
         self._sizes: dict[Pair, tuple[int, ...]] = {}
 
     def add(self, case: ConformanceCase, facts: Facts) -> tuple[list[Pair], list[Pair]]:
         """Note a case; return its pairs, and those of them that are new."""
-        pairs = list(combinations(sorted(facts, key=_ORDER.__getitem__), 2))
+        pairs = list(combinations(sorted(facts), 2))
         self.count.update(pairs)
         own, sizes = size(case), self._sizes
         new = []
@@ -155,14 +155,14 @@ class Coverage:
         met = {fact for kind in kinds for fact in kind.facts}
         pairs = {pair for kind in kinds for pair in kind.count}
         never: dict[str, list[str]] = {}
-        for one, other in combinations(sorted(met, key=_ORDER.__getitem__), 2):
+        for one, other in combinations(sorted(met), 2):
             if (one, other) not in pairs and any({one, other} <= kind.facts for kind in kinds):
-                never.setdefault(one.value, []).append(other.value)
+                never.setdefault(one, []).append(other)
         cases = len(self._new)
         last, half = round(cases * _AT_THE_END), cases // 2
         return CoverageResult(
             facts=len(met),
-            facts_never=tuple(fact.value for fact in Fact if fact not in met),
+            facts_never=tuple(fact for fact in FACTS if fact not in met),
             pairs=len(pairs),
             never={fact: tuple(others) for fact, others in never.items()},
             cases=cases,

@@ -22,20 +22,12 @@ from wallaroo_conformance.cases.operators import (
     Trait,
 )
 from wallaroo_conformance.cases.records import input_log_of
-from wallaroo_conformance.judge.fact import Fact, Facts
+from wallaroo_conformance.judge.law import Facts
 from wallaroo_conformance.judge.observing import FactTable, Observer, met, step_specs
 
 _LONGEST_DECIMAL = 1_000  # bits
 _USUAL_ERRORS = ("ValueError", "LookupError", "OSError")  # no engine raises or catches them itself
-_LETTERS = {
-    Reason.DECODE: Fact.DECODE_LETTER,
-    Reason.RAISED: Fact.RAISED_LETTER,
-    Reason.UNKNOWN_KEY: Fact.UNKNOWN_KEY_LETTER,
-    Reason.ENCODE: Fact.ENCODE_LETTER,
-    Reason.UNPORTABLE: Fact.UNPORTABLE_LETTER,
-    Reason.LATE: Fact.LATE_LETTER,
-    Reason.BAD_TIME: Fact.BAD_TIME_LETTER,
-}
+_OF_KINDS = (Reason.BAD_KEY, Reason.BAD_RESULT)  # facts say more of these: see `_letter_facts`
 
 
 def facts_of(
@@ -63,10 +55,10 @@ def facts_of(
         if index in specs and isinstance(node, Step)
     }
     for letter in trace.dead_letters:
-        timestamped = Fact.RECORD_TIME in facts
+        timestamped = "a record's timestamp is its event time" in facts
         facts |= met(_letter_facts(case, letter, _step(case, letter, steps), timestamped))
-        if letter.reason in _LETTERS:
-            facts.add(_LETTERS[letter.reason])
+        if letter.reason not in _OF_KINDS:
+            facts.add(f"dead letter: {letter.reason.value}")
     return frozenset(facts)
 
 
@@ -75,16 +67,16 @@ def _run_facts(case: ConformanceCase, log: Sequence[Record]) -> FactTable:
     ends = [record for record in log if isinstance(record, End)]
     kinds = set(map(type, log))
     return {
-        Fact.SEVERAL_MESSAGES: len(frames) > 1,
-        Fact.SEVERAL_BATCHES: case.batches is not None and case.batches[0] < len(log),
-        Fact.EMPTY_FRAME: not all(frame.payload for frame in frames),
-        Fact.CODEC: case.codec,
-        Fact.PIPELINES: case.form == "pipelines",
-        Fact.GENERATED: Value in kinds,
-        Fact.TICKED: Tick in kinds,
-        Fact.CLOCK_BACK: any(one.at > other.at for one, other in pairwise(log)),
-        Fact.SOURCE_ENDED: End in kinds,
-        Fact.GENERATOR_FAILED: any(end.error_type and not end.ends_run for end in ends),
+        "several messages": len(frames) > 1,
+        "several batches": case.batches is not None and case.batches[0] < len(log),
+        "zero-length frame": not all(frame.payload for frame in frames),
+        "codec of its own": case.codec,
+        "built from pipelines": case.form == "pipelines",
+        "value of a generator": Value in kinds,
+        "tick": Tick in kinds,
+        "the clock goes back": any(one.at > other.at for one, other in pairwise(log)),
+        "a source ended": End in kinds,
+        "generator failed": any(end.error_type and not end.ends_run for end in ends),
     }
 
 
@@ -94,12 +86,12 @@ def _topic_facts(case: ConformanceCase, log: Sequence[Record]) -> FactTable:
     assigned = Counter([record.source for record in log if isinstance(record, Assigned)])
     of_records = any(DECODERS.has(one.decoder, Trait.OF_TOPIC) for one in case.sources)
     return {
-        Fact.CONSUMED: read,
-        Fact.HOLE: read and any(isinstance(record, Unused) for record in log),
-        Fact.TOMBSTONE: any(record.value is None for record in read),
-        Fact.RECORD_DECODED: read and of_records,
-        Fact.PARTITION_ADDED: any(number > 1 for number in assigned.values()),
-        Fact.PARTITION_ENDED: any(
+        "records of a topic": read,
+        "numbers that are not used": read and any(isinstance(record, Unused) for record in log),
+        "a record without a value": any(record.value is None for record in read),
+        "a decoder got a whole record": read and of_records,
+        "a partition was added": any(number > 1 for number in assigned.values()),
+        "a partition ended before its source": any(
             isinstance(record, End) and record.partition is not None for record in log
         ),
     }
@@ -114,12 +106,12 @@ def _sent_facts(case: ConformanceCase, trace: Trace) -> FactTable:
     ]
     keyed = {output.key is not None for outputs in sent for output in outputs}
     return {
-        Fact.SENT: any(sent),
-        Fact.SENT_IN_ORDER: any(
+        "an output to a topic": any(sent),
+        "several outputs to one partition": any(
             len(outputs) > len({output.partition for output in outputs}) for outputs in sent
         ),
-        Fact.SENT_BY_KEY: several and True in keyed,
-        Fact.SENT_WITHOUT_KEY: several and False in keyed,
+        "an output to one of several partitions, with a key": several and True in keyed,
+        "an output to one of several partitions, without a key": several and False in keyed,
     }
 
 
@@ -127,18 +119,18 @@ def _trace_facts(trace: Trace) -> FactTable:
     written = [output for outputs in trace.outputs.values() for output in outputs]
     late = {what for _, what in trace.late}
     return {
-        Fact.EXITED: trace.ended is not None and trace.ended.kind == "exit",
-        Fact.STOPPED: trace.ended is not None and trace.ended.kind == "on-error",
-        Fact.ENTITIES: trace.entities,
-        Fact.OTHER_PARTITION: any(entity.number for entity in trace.entities),
-        Fact.OUTPUT_BEYOND_ASCII: any(
+        "ended by exit": trace.ended is not None and trace.ended.kind == "exit",
+        "ended by on-error": trace.ended is not None and trace.ended.kind == "on-error",
+        "entities": trace.entities,
+        "partition other than 0": any(entity.number for entity in trace.entities),
+        "output is not ASCII": any(
             isinstance(output, bytes) and not output.isascii() for output in written
         ),
-        Fact.OUTPUT: written,
-        Fact.OUTPUTS: any(len(outputs) > 1 for outputs in trace.outputs.values()),
-        Fact.WINDOWS_OPEN: trace.windows,
-        Fact.LATE_DROPPED: "dropped" in late,
-        Fact.LATE_PARTLY: "partly" in late,
+        "an output": written,
+        "outputs": any(len(outputs) > 1 for outputs in trace.outputs.values()),
+        "open windows": trace.windows,
+        "late and dropped": "dropped" in late,
+        "partly late": "partly" in late,
     }
 
 
@@ -149,11 +141,12 @@ def _graph_facts(application: Application) -> Iterator[FactTable]:
         operation = node.operation if isinstance(node, Step) else None
         sides = node.inputs if isinstance(node, Step) and isinstance(operation, Merge) else ()
         yield {
-            Fact.BRANCHED: len(consumers) > 1 or isinstance(operation, Branch),
-            Fact.DONE: not consumers and not isinstance(node, Sink),
-            Fact.COLLECTED: isinstance(operation, Collect),
-            Fact.MERGED: sides,
-            Fact.MERGED_WITH_ITSELF: sides and ways[sides[0]].keys() & ways[sides[1]].keys(),
+            "branches": len(consumers) > 1 or isinstance(operation, Branch),
+            "pipelines without a sink": not consumers and not isinstance(node, Sink),
+            "key taken by collect": isinstance(operation, Collect),
+            "merge": sides,
+            "both sides of a merge have a source in common": sides
+            and ways[sides[0]].keys() & ways[sides[1]].keys(),
         }
 
 
@@ -164,12 +157,16 @@ def _window_facts(application: Application) -> Iterator[FactTable]:
         configs = [application.sources[name].config for name in ways]
         timed = [config for config in configs if config.event_time is not None]
         yield {
-            Fact.IDLE: any(config.idle_after is not None for config in timed),
-            Fact.ARRIVAL_TIME: len(timed) < len(configs),
-            Fact.PARTITIONS_READ: any(isinstance(config, KafkaSourceConfig) for config in timed),
-            Fact.SEVERAL_WAYS: len(ways) > 1,
-            Fact.CHAINED: _nodes_before(application, index) & windowed,
-            Fact.DELAYED_WAY: any(ways.values()),
+            "windows behind a source that may be idle": any(
+                config.idle_after is not None for config in timed
+            ),
+            "windows by arrival time": len(timed) < len(configs),
+            "windows behind a topic with several partitions": any(
+                isinstance(config, KafkaSourceConfig) for config in timed
+            ),
+            "windows behind several sources": len(ways) > 1,
+            "windows behind windows": _nodes_before(application, index) & windowed,
+            "windows behind windows with a delay": any(ways.values()),
         }
 
 
@@ -178,19 +175,19 @@ def _entity_facts(case: ConformanceCase, trace: Trace, observer: Observer) -> Fa
     again = [place for (place, _), frames in observer.met.items() if len(frames) > 1]
     left = Counter([entity.partition for entity in trace.entities])
     return {
-        Fact.MET_AGAIN: again,
-        Fact.SINGLE_MET_AGAIN: any(case.partitions[place].shape == "single" for place in again),
-        Fact.PARTITION_SHARED: any(len(pipelines) > 1 for pipelines in observer.visitors.values()),
-        Fact.SEVERAL_STATE_PARTITIONS: (
+        "entity met again": again,
+        "single entity met again": any(case.partitions[place].shape == "single" for place in again),
+        "partition shared by pipelines": any(
+            len(pipelines) > 1 for pipelines in observer.visitors.values()
+        ),
+        "several state partitions": (
             observer.visitors and len({step.partition for step in case.stateful()}) > 1
         ),
-        Fact.SEVERAL_KEYS: any(
-            len(keys) > 1 for place, keys in observer.keys.items() if place >= 0
-        ),
-        Fact.KEYS_ALIKE: any(
+        "several keys": any(len(keys) > 1 for place, keys in observer.keys.items() if place >= 0),
+        "keys look alike": any(
             len(set(map(_appearance, keys.values()))) < len(keys) for keys in observer.keys.values()
         ),
-        Fact.EXPIRED: any(
+        "an entity expired": any(
             partition.expire_after is not None and observer.built[name] > left[name]
             for name, partition in zip(PARTITIONS, case.partitions, strict=False)
         ),
@@ -206,17 +203,19 @@ def _letter_facts(
     raised, bad_key = reason is Reason.RAISED, reason is Reason.BAD_KEY
     traits = STEPS.traits.get(operator, ()) if raised else ()
     return {
-        Fact.LETTER: True,
-        Fact.SEVERAL_MESSAGES: len(letter.lineage) > 1,
-        Fact.SEND_LETTER: reason is Reason.ENCODE and case.with_topics,
-        Fact.RECORD_WITHOUT_TIME: reason is Reason.BAD_TIME and timestamped,
-        Fact.UNUSUAL_ERROR: raised and letter.error_type not in _USUAL_ERRORS,
-        Fact.BAD_ITEMS: reason is Reason.BAD_RESULT and state is None,
-        Fact.BAD_KEY: bad_key and not u64,
-        Fact.BAD_U64_KEY: bad_key and u64,
-        Fact.KEY_EXTRACTOR_LETTER: bad_key and case.form == "pipelines",
-        Fact.STATE_ALTERED_THEN_RAISED: Trait.RAISES_LATE in traits,
-        Fact.MULTI_RAISES_CONSUMED: Trait.RAISES_CONSUMED in traits,
+        "dead letter": True,
+        "several messages": len(letter.lineage) > 1,
+        "dead letter of a topic's encoder": reason is Reason.ENCODE and case.with_topics,
+        "a record has no timestamp, which is its event time": reason is Reason.BAD_TIME
+        and timestamped,
+        "an exception of an unusual class is a dead letter": raised
+        and letter.error_type not in _USUAL_ERRORS,
+        "bad items": reason is Reason.BAD_RESULT and state is None,
+        "bad key": bad_key and not u64,
+        "bad 64-bit key": bad_key and u64,
+        "dead letter of a key extractor": bad_key and case.form == "pipelines",
+        "state altered, then raised": Trait.RAISES_LATE in traits,
+        "multi raises while it is consumed": Trait.RAISES_CONSUMED in traits,
     }
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from wallaroo_conformance.judge.differences import KINDS, Kind
-from wallaroo_conformance.judge.fact import Fact, Facts
-from wallaroo_conformance.judge.rules import rule_id
+from wallaroo_conformance.judge.rules import RULES, rule_id
 
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 """What most laws speak of: what comes of a message or an entity, not how it is described."""
 
+_TIMED = ("graphs", "keys", "time", "windows", "kafka")  # chapters
+
+Facts: TypeAlias = frozenset[str]
+"""Facts, in a few words each: what a case has met when it ran on the reference."""
 
 Status: TypeAlias = Literal["kept", "broken", "unsupported", "not exercised"]
 STATUSES: tuple[Status, ...] = ("broken", "not exercised", "kept", "unsupported")
@@ -68,6 +71,11 @@ class Law:
         """Rule and name."""
         return f"{self.rule}/{self.name}"
 
+    @property
+    def timed(self) -> bool:
+        """Whether it is about graphs, keys, time, windows or Kafka, which only timed cases have."""
+        return RULES[self.rule].chapter.name in _TIMED
+
     def fits(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
         """Whether a case exercises it and differs in something that it speaks of."""
         return self.needs <= facts and bool(kinds & self.shows)
@@ -79,7 +87,7 @@ class Law:
         return LawResult(self.rule, self.name, self.says, status, exercised, unsupported, note)
 
 
-def law(law_id: str, needs: Set[Fact], says: str, shows: Set[Kind] = CONTENT) -> Law:
+def law(law_id: str, needs: Set[str], says: str, shows: Set[Kind] = CONTENT) -> Law:
     """Return the law `law_id`, which is ``rule/name``."""
     rule, _, name = law_id.partition("/")
     return Law(rule, name, says, frozenset(needs), frozenset(shows))

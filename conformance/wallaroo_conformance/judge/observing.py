@@ -29,7 +29,6 @@ from wallaroo_conformance.cases.operators import (
     STEPS,
     Trait,
 )
-from wallaroo_conformance.judge.fact import Fact
 
 Entity: TypeAlias = tuple[int, bytes]
 """The index of a state partition, and an encoded key; of a state with one key, no bytes."""
@@ -44,11 +43,11 @@ tested for truth."""
 _FALSE = ("falsy", "empty")
 _TODAY = 1 << 53  # from here on, floats leave out numbers
 
-FactTable: TypeAlias = Mapping[Fact, object]
+FactTable: TypeAlias = Mapping[str, object]
 """Facts, and what is true if they are met."""
 
 
-def met(table: FactTable) -> set[Fact]:
+def met(table: FactTable) -> set[str]:
     """Return the facts of a table that are met."""
     return {fact for fact, is_met in table.items() if is_met}
 
@@ -62,7 +61,7 @@ class Observer:
     """
 
     def __init__(self, case: ConformanceCase, application: Application) -> None:
-        self.facts: set[Fact] = set()
+        self.facts: set[str] = set()
         self.met: dict[Entity, list[int]] = {}
         """For each entity whose key the calls show, the numbers of the frames that met it."""
         self.keys: dict[int, dict[bytes, Any]] = {}
@@ -103,18 +102,18 @@ class Observer:
         self._fired = False
         sort = _content(result).sort
         return {
-            Fact.DECODER_FILTERS: sort == "none",
-            Fact.DECODED: sort not in ("none", "raised"),
-            Fact.DECODER_GIVES_FALSY: sort in _FALSE,
+            "decoder filters": sort == "none",
+            "decoded": sort not in ("none", "raised"),
+            "decoder gives falsy": sort in _FALSE,
         }
 
     def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
         traits = EVENT_TIMES.traits[site.component.component.__name__]
         return {
-            Fact.EVENT_TIME: result is not RAISED,
-            Fact.RECORD_TIME: Trait.OF_TOPIC in traits,
-            Fact.EVENT_TIME_ALTERS: Trait.ALTERS_MESSAGE in traits,
-            Fact.EVENT_MOMENT: isinstance(result, datetime),
+            "event time": result is not RAISED,
+            "a record's timestamp is its event time": Trait.OF_TOPIC in traits,
+            "event time alters message": Trait.ALTERS_MESSAGE in traits,
+            "event time is a datetime": isinstance(result, datetime),
         }
 
     def _compute(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
@@ -126,10 +125,10 @@ class Observer:
         multi = spec.operator in MULTI_COMPUTATIONS
         single = not multi and content.changed is None  # a pair is an ordinary message here
         return {
-            Fact.PARALLEL: spec.parallel,
-            Fact.COMPUTED: not multi,
-            Fact.COMPUTATION_FILTERS: single and content.sort == "none",
-            Fact.COMPUTATION_GIVES_FALSY: single and content.sort in _FALSE,
+            "parallel": spec.parallel,
+            "computed without state": not multi,
+            "computation: none": single and content.sort == "none",
+            "computation: falsy": single and content.sort in _FALSE,
             **(_items(spec.operator, content) if multi else {}),
         }
 
@@ -141,10 +140,11 @@ class Observer:
         self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
         visit = one_key and result is not RAISED
         return {
-            Fact.EXPIRING: self._case.partitions[spec.partition].expire_after is not None,
-            Fact.STATE_NAMED: of_pipelines and self._shared[spec.partition] > 1,
-            Fact.OWN_STATE: not operation.computation.pair,
-            Fact.ONE_KEY: one_key,
+            "states that expire were visited": self._case.partitions[spec.partition].expire_after
+            is not None,
+            "state shared by name": of_pipelines and self._shared[spec.partition] > 1,
+            "state computation of pipelines": not operation.computation.pair,
+            "state or windows without a key": one_key,
             **(self._visit((spec.partition, b""), site) if visit else {}),
         }
 
@@ -153,10 +153,10 @@ class Observer:
         self.built[name] += 1
         traits = BUILDERS.traits[self._case.partitions[PARTITIONS.index(name)].builder]
         return {
-            Fact.BUILDER_RAISES: result is RAISED,
-            Fact.ENTITY_BUILT: result is not RAISED,
-            Fact.BUILDER_SHARES: Trait.REMEMBERS in traits,
-            Fact.FALSY_STATE: Trait.FALSY_STATE in traits,
+            "builder raises": result is RAISED,
+            "entity built": result is not RAISED,
+            "builder hands out one object": Trait.REMEMBERS in traits,
+            "state is false": Trait.FALSY_STATE in traits,
         }
 
     def _partition(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
@@ -164,11 +164,12 @@ class Observer:
         extracts = isinstance(operation, KeyBy)
         function = spec.operator if extracts else str(spec.route)
         alters = ROUTES.has(function, Trait.ALTERS_MESSAGE)
-        table: dict[Fact, object] = {
-            Fact.KEY_EXTRACTOR_LETTER: extracts and raised,
-            Fact.KEY_STAYED: extracts and not raised,
-            Fact.ROUTE_RAISED: not extracts and raised,
-            Fact.KEY_FUNCTION_ALTERS: alters and (extracts or _is_mutable(arguments[0])),
+        table: dict[str, object] = {
+            "dead letter of a key extractor": extracts and raised,
+            "key found, and used at a later step": extracts and not raised,
+            "partition function raises": not extracts and raised,
+            "partition function or key extractor alters message": alters
+            and (extracts or _is_mutable(arguments[0])),
         }
         stateful = isinstance(operation, Stateful)
         if stateful:
@@ -183,16 +184,16 @@ class Observer:
         partition = self._case.partitions[spec.partition] if stateful else None
         if partition is not None:
             table |= self._visit((spec.partition, encoded), site)
-            table[Fact.U64_KEY] = partition.shape == "u64" and is_u64(result)
-            table[Fact.LISTED_KEY] = partition.keys is not None
-        return {**table, Fact.KEY_FOUND: True}
+            table["64-bit key"] = partition.shape == "u64" and is_u64(result)
+            table["listed key"] = partition.keys is not None
+        return {**table, "key found by a partition function": True}
 
     def _visit(self, entity: Entity, site: CallSite) -> FactTable:
         """Note which frame met an entity; return whether its items meet it at several steps."""
         self.met.setdefault(entity, []).append(self._frame)
         steps = self._visits.setdefault(entity, Counter())
         steps[self._index(site)] += 1
-        return {Fact.SEVERAL_ITEMS_MEET_AGAIN: len(steps) > 1 and steps.total() > 2}
+        return {"several items met an entity twice": len(steps) > 1 and steps.total() > 2}
 
     def _encode(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
         assert isinstance(site.user, Sink)
@@ -202,10 +203,10 @@ class Observer:
         encoder, several = encoders[site.user.index % len(encoders)], len(encoders) > 1
         alters = several and ENCODERS.has(encoder, Trait.ALTERS_MESSAGE)
         return {
-            Fact.ENCODER_FILTERS: sort == "none",
-            Fact.ENCODER_GIVES_FALSY: sort == "falsy",
-            Fact.SEVERAL_SINKS: several,
-            Fact.ENCODER_ALTERS_SHARED: alters and _is_mutable(arguments[0]),
+            "encoder filters": sort == "none",
+            "encoder gives falsy": sort == "falsy",
+            "several sinks": several,
+            "encoder alters message of several sinks": alters and _is_mutable(arguments[0]),
         }
 
     def _update(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
@@ -215,30 +216,30 @@ class Observer:
         late = getattr(windows, "late", None)
         self._fired = False
         return {
-            Fact.WINDOWED: True,
-            Fact.UPDATE_RAISED: result is RAISED,
-            Fact.AGGREGATION_FALSY: result is not None and not result,
-            Fact.ONE_KEY: not operation.keyed and operation.route is None,
-            Fact.LATE_PLACED: late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW,
-            Fact.DELAYED: getattr(windows, "delay", 0),
-            Fact.COUNTING: isinstance(windows, CountWindows),
+            "a message came into a window": True,
+            "update raised": result is RAISED,
+            "an aggregation returns what is false": result is not None and not result,
+            "state or windows without a key": not operation.keyed and operation.route is None,
+            "windows that place late messages": late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW,
+            "windows with a delay": getattr(windows, "delay", 0),
+            "a message came to a count window": isinstance(windows, CountWindows),
         }
 
     def _initial(self, site: CallSite, _arguments: Any, _result: Any) -> FactTable:
         remembers = AGGREGATIONS.has(self._spec(site).operator, Trait.REMEMBERS)
         again = self._index(site) in self._begun
         self._begun.add(self._index(site))
-        return {Fact.ACCUMULATOR_SHARED: remembers and again}
+        return {"an aggregation hands out its first accumulator again": remembers and again}
 
     def _combine(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
         operation = self._operation(site)
         assert isinstance(operation, Windowed)
         session = isinstance(operation.windows, SessionWindows)
         return {
-            Fact.SESSIONS_COMBINED: session,
-            Fact.PANES_COMBINED: not session,
-            Fact.COMBINE_RAISED: result is RAISED,
-            Fact.AGGREGATION_FALSY: result is not None and not result,
+            "sessions combined": session,
+            "panes combined": not session,
+            "combine raised": result is RAISED,
+            "an aggregation returns what is false": result is not None and not result,
         }
 
     def _output(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
@@ -253,19 +254,21 @@ class Observer:
         fired, self._fired = self._fired, True
         per_message = getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE
         return {
-            Fact.FIRED: True,
-            Fact.DUE_TOGETHER: fired,
-            Fact.WINDOW_GIVES_NONE: result is None,
-            Fact.OUTPUT_RAISED: result is RAISED,
-            Fact.AGGREGATION_FALSY: result is not None and not result,
-            Fact.LATE_FIRED: per_message and of_one,
-            Fact.FIRED_RANGE: ranges,
-            Fact.LARGE_TIMES_FIRED: ranges and bounds is not None and bounds.start >= _TODAY,
-            Fact.FIRED_SLIDING: sliding,
-            Fact.ACCUMULATOR_SHARED: sliding and alters,
-            Fact.FIRED_SESSION: isinstance(windows, SessionWindows),
-            Fact.FIRED_COUNT: counts,
-            Fact.FIRED_BY_TIMEOUT: getattr(windows, "timeout", None) is not None,
+            "a window fired": True,
+            "windows due together": fired,
+            "a window gives nothing": result is None,
+            "output raised": result is RAISED,
+            "an aggregation returns what is false": result is not None and not result,
+            "late and fired at once": per_message and of_one,
+            "a range window fired": ranges,
+            "a range window of a time of today fired": ranges
+            and bounds is not None
+            and bounds.start >= _TODAY,
+            "a sliding window fired": sliding,
+            "an aggregation hands out its first accumulator again": sliding and alters,
+            "a session fired": isinstance(windows, SessionWindows),
+            "a count window fired": counts,
+            "a count window fired by timeout": getattr(windows, "timeout", None) is not None,
         }
 
     def _index(self, site: CallSite) -> int:
@@ -318,12 +321,12 @@ def _pair(name: str, content: _Content) -> FactTable:
     good, traits = content.changed is not None, STEPS.traits[name]
     multi = name in STATE_MULTI_COMPUTATIONS
     return {
-        Fact.BAD_PAIR: not good,
-        Fact.STATE_CHANGED: content.changed,
-        Fact.STATE_ALTERED_SILENTLY: content.changed is False and Trait.ALTERS_SILENTLY in traits,
-        Fact.STATE_SHARES: good and Trait.ALIASES in traits,
-        Fact.STATE_COMPUTATION_GIVES_NONE: good and content.sort == "none",
-        Fact.STATE_COMPUTATION_GIVES_FALSY: good and not multi and content.sort in _FALSE,
+        "bad pair": not good,
+        "state changed": content.changed,
+        "state altered in secret": content.changed is False and Trait.ALTERS_SILENTLY in traits,
+        "state shares an object with a message": good and Trait.ALIASES in traits,
+        "state computation sends nothing": good and content.sort == "none",
+        "state computation sends falsy": good and not multi and content.sort in _FALSE,
         **(_items(name, content) if good and multi else {}),
     }
 
@@ -333,10 +336,10 @@ def _items(name: str, content: _Content) -> FactTable:
     nothing = content.sort in ("none", "empty")
     wrong = content.sort in ("value", "falsy")
     return {
-        Fact.MULTI_GIVES_NONE: nothing,
-        Fact.MULTI: not nothing and content.sort != "raised",
-        Fact.MULTI_LEAVES_GAPS: content.gaps,
-        Fact.BAD_ITEMS: wrong and STEPS.has(name, Trait.WRONG_ITEMS),
+        "multi gives none": nothing,
+        "multi": not nothing and content.sort != "raised",
+        "multi leaves gaps": content.gaps,
+        "bad items": wrong and STEPS.has(name, Trait.WRONG_ITEMS),
     }
 
 

@@ -16,8 +16,8 @@ from wallaroo.trace import Trace
 from wallaroo.user_code.calls import instrument
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.judge.fact import Facts
 from wallaroo_conformance.judge.facts import facts_of
+from wallaroo_conformance.judge.law import Facts
 from wallaroo_conformance.judge.observing import Entity, Observer
 
 _REMEMBERED = 3_000  # cases, of about 10 KB each

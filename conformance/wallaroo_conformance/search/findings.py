@@ -12,7 +12,6 @@ from wallaroo_conformance.cases.reducing import size
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result, says_something
-from wallaroo_conformance.judge.fact import TIMED_FACTS
 from wallaroo_conformance.judge.law import Law, LawResult
 from wallaroo_conformance.judge.laws import LAWS, exercised, laws_of
 from wallaroo_conformance.judge.oracle import Meaning
@@ -180,11 +179,11 @@ class Findings:
 
     def refuse_timed(self) -> None:
         """Note that the engine refuses nearly all timed cases."""
-        whys = [self.why_beyond.get(law.id) for law in LAWS if law.needs & TIMED_FACTS]
+        whys = [self.why_beyond.get(law.id) for law in LAWS if law.timed]
         self.timed_refused = next(filter(None, whys), "")
 
     def _why_unsupported(self, law: Law) -> str | None:
-        if self.timed_refused and law.needs & TIMED_FACTS:
+        if self.timed_refused and law.timed:
             return self.timed_refused
         return self.claims.unclaimed(law)
 
