@@ -28,9 +28,9 @@ import bytewax.operators as op
 import bytewax.operators.windowing as windowing
 from bytewax.dataflow import Dataflow
 from bytewax.testing import TestingSink, TestingSource, run_main
-from wallaroo_conformance.adapting.calls import Message, refuse_expiry
+from wallaroo_conformance.adapting.calls import Calls, Message, refuse_expiry
 from wallaroo_conformance.adapting.stages import has_operation, refuse_branches_that_meet, stages
-from wallaroo_conformance.adapting.windows import Folding, WindowCalls, refuse_unfolded
+from wallaroo_conformance.adapting.windows import Folding, refuse_unfolded
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
@@ -68,7 +68,7 @@ class Bytewax:
             reason = "Bytewax closes all windows when its input ends"
             raise UnsupportedTopology("time-5", "input", reason)
         results, states = [], {}
-        calls = WindowCalls(case.application)
+        calls = Calls(case.application)
         try:
             run_main(dataflow(case, calls, states, results))
         except Exception as error:  # noqa: BLE001 - raised again

@@ -34,9 +34,9 @@ from quixstreams.processing import ProcessingContext
 from quixstreams.sinks import SinkManager
 from quixstreams.state import StateStoreManager
 from quixstreams.state.memory import MemoryStore
-from wallaroo_conformance.adapting.calls import Message, refuse_expiry
+from wallaroo_conformance.adapting.calls import Calls, Message, refuse_expiry
 from wallaroo_conformance.adapting.stages import has_operation, stages
-from wallaroo_conformance.adapting.windows import Folding, WindowCalls, refuse_unfolded
+from wallaroo_conformance.adapting.windows import Folding, refuse_unfolded
 from wallaroo_conformance.worker import serve
 
 from wallaroo.engine import Capabilities
@@ -77,7 +77,7 @@ class Quix:
                 grouped.update(group)
 
     def run(self, case):
-        calls = WindowCalls(case.application)
+        calls = Calls(case.application)
         ended = {record.source for record in case.records if isinstance(record, End)}
         with tempfile.TemporaryDirectory() as place:
             frames = Frames(case.application, calls, place)

@@ -5,19 +5,21 @@ key, and calls functions; what a function must do with a message is the same on 
 here. Messages and states are bytes between calls (pickled, or by the application's codec), so no
 call sees what another one changes (route-1, state-4, -6, -7), and any engine can carry them.
 
-Aggregations are called by `windows`. The windows themselves, and states that expire, are the
-engine's own; `refuse_time` refuses applications that use them.
+Windows, and states that expire, are the engine's own; `refuse_time` refuses applications that have
+them. `windows` is for engines that fold what comes into a window.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from wallaroo.aggregations import WindowBounds
 from wallaroo.canonical import structure_or_kind
+from wallaroo.copying import copies_by
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.judging import (
     BadResultError,
@@ -35,9 +37,7 @@ from wallaroo.records import End, Frame, Record, Tick, Value
 from wallaroo.times import BadTimeError, event_time_from
 from wallaroo.topology import Application, Node, Sink, Source, Step
 from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, Reason, Trace, sorted_entities
-from wallaroo.user_code.failure import describe_error
-
-_PROTOCOL = 5
+from wallaroo.windows import CountWindows, LateDataPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,10 @@ says where the run ended, nothing that comes later may have an effect (dead-3)."
 class Calls:
     """The calls of one application's user code.
 
+    What a window gives belongs to the record that began last, and is numbered in the order in
+    which windows fire (time-4). So an engine that lets later records begin before earlier ones are
+    through gives other lineages.
+
     Args:
         application: the application.
         engine: the adapter's package or module, whose frames are not the user's in tracebacks.
@@ -86,7 +90,13 @@ class Calls:
     def __init__(self, application: Application, engine: str = "__main__") -> None:
         self._application = application
         self._engine = engine
+        self._copies = replace(copies_by(application.codec), atoms=frozenset())  # all are bytes
         self._now = 0  # the arrival time of the latest record
+        nodes, windows = application.nodes, application.window_steps
+        self._turns = {id(nodes[index]): at - len(windows) for at, index in enumerate(windows)}
+        self._latest: tuple[int, str | None] = (0, None)  # record's sequence and source
+        self._fired: Counter[int] = Counter()  # in that record's turns, by step
+        self._late: Counter[tuple[str, str]] = Counter()
         self._listed = {
             partition.name: None if partition.keys is None else set(map(identity, partition.keys))
             for partition in application.partitions
@@ -97,6 +107,8 @@ class Calls:
 
         Arrival times are event times only if records begin in their order (time-1, time-2).
         """
+        self._latest = sequence, None if isinstance(record, Tick) else record.source
+        self._fired.clear()
         self._now = max(self._now, record.at)
         if isinstance(record, Tick):
             return []
@@ -200,6 +212,74 @@ class Calls:
         except DeadLetterError as dead:
             return [self._dead(step, message, dead, found)], state
 
+    def update(
+        self, step: Step, key: bytes, message: Message, accumulator: bytes | None = None
+    ) -> bytes | DeadLetter | Ended:
+        """Return an accumulator after one more message; without one, of a new window (window-4)."""
+        aggregation = _windowed(step).aggregation
+        try:
+            if accumulator is None:
+                given = self._called(aggregation.initial_accumulator, Reason.RAISED)
+                mine = self._thaw(self._freeze(given))
+            else:
+                mine = self._thaw(accumulator)
+            mine_too = self._thaw(message.frozen)
+            result = self._called(aggregation.call, Reason.RAISED, mine_too, mine)
+            return self._freeze(mine if result is None else result)
+        except DeadLetterError as dead:
+            return self._dead(step, message, dead, decode_key(key))
+
+    def combine(
+        self, step: Step, key: bytes, message: Message, parts: Sequence[bytes]
+    ) -> bytes | DeadLetter | Ended:
+        """Return the accumulator of sessions that a message makes one, in order (window-7)."""
+        try:
+            return self._freeze(self._combined(step, parts))
+        except DeadLetterError as dead:
+            return self._dead(step, message, dead, decode_key(key))
+
+    def fire(
+        self, step: Step, key: bytes, parts: Sequence[bytes], start: int, end: int
+    ) -> list[Outcome]:
+        """Return what a window gives: one message, or none (window-3, window-4).
+
+        Args:
+            step: the step.
+            key: the window's key, as `key` gave it.
+            parts: the accumulators of its panes, earliest first (window-5).
+            start: in nanoseconds since 1970.
+            end: in nanoseconds since 1970; not in the window.
+        """
+        sequence, source = self._latest
+        turn = self._turns[id(step)]
+        lineage = (sequence, turn, self._fired[turn])
+        self._fired[turn] += 1
+        aggregation = _windowed(step).aggregation
+        message = Message(lineage, source or "", None, b"", decode_key(key), end - 1)
+        try:
+            arguments = [message.key, self._combined(step, parts)]
+            if aggregation.wants_window:
+                arguments.append(WindowBounds(start, end))
+            return self._one(message, self._called(aggregation.output, Reason.RAISED, *arguments))
+        except DeadLetterError as dead:
+            letter = self._dead(step, message, dead, message.key)
+            return [replace(letter, source=source) if isinstance(letter, DeadLetter) else letter]
+
+    def late(self, step: Step, key: bytes, message: Message) -> list[Outcome]:
+        """Return what becomes of a late message: a dead letter, or it is counted (window-6)."""
+        windows = _windowed(step).windows
+        assert not isinstance(windows, CountWindows), "nothing is late for a count window"
+        if windows.late is LateDataPolicy.DROP:
+            self._late[step.name, "dropped"] += 1
+            return []
+        assert windows.late is LateDataPolicy.DEAD_LETTER, "the engine has no other policies"
+        dead = DeadLetterError(Reason.LATE, "the windows that it belongs to have fired")
+        return [self._dead(step, message, dead, decode_key(key))]
+
+    def partly_late(self, step: Step) -> None:
+        """Count a message for which some windows have fired and others not (window-6)."""
+        self._late[step.name, "partly"] += 1
+
     def trace(
         self,
         results: Iterable[Outcome],
@@ -235,6 +315,7 @@ class Calls:
             tuple(sorted(letters, key=lambda letter: letter.order)),
             sorted_entities(entities),
             min(ends, key=lambda end: end.lineage, default=None),
+            late=dict(self._late),
         )
 
     # -- one call ----------------------------------------------------------------------------
@@ -287,33 +368,29 @@ class Calls:
             if item is not None
         ]
 
+    def _combined(self, step: Step, parts: Sequence[bytes]) -> Any:
+        combine = _windowed(step).aggregation.combine
+        whole = self._thaw(parts[0])
+        for part in parts[1:]:
+            assert combine is not None, "only aggregations that have it have several parts"
+            result = self._called(combine, Reason.RAISED, whole, self._thaw(part))
+            whole = whole if result is None else result
+        return whole
+
     def _freeze(self, value: Any) -> bytes:
-        codec = self._application.codec
-        try:
-            frozen = pickle.dumps(value, _PROTOCOL) if codec is None else codec.serialize(value)
-            if type(frozen) is not bytes:
-                raise TypeError(f"serialize returned a {type(frozen).__name__}, not bytes")
-            self._thaw(frozen)
-        except DeadLetterError:
-            raise
-        except BaseException as error:
-            raise self._unportable(error) from error
+        frozen: bytes = self._copied(self._copies.freeze_checked, value)[0][0]
         return frozen
 
     def _thaw(self, frozen: bytes) -> Any:
-        codec = self._application.codec
-        try:
-            return pickle.loads(frozen) if codec is None else codec.deserialize(frozen)  # noqa: S301 - our own bytes
-        except BaseException as error:
-            raise self._unportable(error) from error
+        return self._copied(self._copies.thaw, (frozen,))
 
-    def _unportable(self, error: BaseException) -> DeadLetterError:
-        if not isinstance(error, Exception):
-            return raised_by_user_code(error, Reason.UNPORTABLE, self._engine)
-        return DeadLetterError(
-            Reason.UNPORTABLE,
-            f"it cannot be copied: {type(error).__name__}: {describe_error(error)}",
-        )
+    def _copied(self, call: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return call(value)
+        except DeadLetterError:
+            raise
+        except BaseException as error:  # of a codec, or of what a class does when it is read
+            raise raised_by_user_code(error, Reason.UNPORTABLE, self._engine) from error
 
     def _outcome(
         self, node: Node, message: Message, call: Callable[[], list[Outcome]]
@@ -337,6 +414,11 @@ class Calls:
             where=dead.failure.where,
             causes=dead.failure.causes,
         )
+
+
+def _windowed(step: Step) -> Windowed:
+    assert isinstance(step.operation, Windowed), "a step without windows"
+    return step.operation
 
 
 def refuse_time(application: Application, engine: str) -> None:

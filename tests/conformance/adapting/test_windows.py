@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from wallaroo_conformance.adapting.calls import Message, Outcome
-from wallaroo_conformance.adapting.windows import Folded, Folding, WindowCalls, refuse_unfolded
+from wallaroo_conformance.adapting.calls import Calls, Message, Outcome
+from wallaroo_conformance.adapting.windows import Folded, Folding, refuse_unfolded
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import Input, WindowSpec
 from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, step
@@ -23,7 +23,7 @@ from wallaroo.windows import RangeWindows
 def folded(case: Case) -> Trace:
     """Run a case of one window step: windows by hand, which fire at the end."""
     application, results = case.application, list[Outcome]()
-    calls = WindowCalls(application)
+    calls = Calls(application)
     step, sink = application.nodes[1:]
     assert isinstance(step, Step)
     assert isinstance(sink, Sink)
@@ -74,7 +74,7 @@ def with_windows(window: WindowSpec) -> tuple[Application, Step]:
     return application, made
 
 
-def sent(calls: WindowCalls, *payloads: bytes) -> list[Message]:
+def sent(calls: Calls, *payloads: bytes) -> list[Message]:
     found = [
         message
         for number, payload in enumerate(payloads)
@@ -85,7 +85,7 @@ def sent(calls: WindowCalls, *payloads: bytes) -> list[Message]:
 
 def test_two_sessions_become_one_by_a_message_that_is_between_them() -> None:
     application, windows = with_windows(WindowSpec(kind="session", size=10))
-    calls = WindowCalls(application)
+    calls = Calls(application)
     folding = Folding(calls, windows, pytest.fail)
     early, late, between = sent(calls, b"a 5 x", b"a 20 y", b"a 12 z")
     key = calls.key(windows, early)
@@ -101,7 +101,7 @@ def test_two_sessions_become_one_by_a_message_that_is_between_them() -> None:
 
 def test_window_9_sessions_that_cannot_be_combined_stay_without_the_message_between_them() -> None:
     application, windows = with_windows(WindowSpec(kind="session", size=5))
-    calls, results = WindowCalls(application), list[Outcome]()
+    calls, results = Calls(application), list[Outcome]()
     folding = Folding(calls, windows, results.append)
     early, late, between = sent(calls, b"a 3 x", b"a 9 c", b"a 5 z")  # with a c, combine raises
     key = calls.key(windows, early)
@@ -117,7 +117,7 @@ def test_window_9_sessions_that_cannot_be_combined_stay_without_the_message_betw
 
 def test_a_message_late_for_several_windows_is_one_dead_letter() -> None:
     application, windows = with_windows(WindowSpec(size=10, slide=5))
-    calls = WindowCalls(application)
+    calls = Calls(application)
     folding = Folding(calls, windows, pytest.fail)
     [message] = sent(calls, b"a 5 m")
     key = calls.key(windows, message)
@@ -132,7 +132,7 @@ def test_a_message_late_for_several_windows_is_one_dead_letter() -> None:
 
 def test_a_message_late_for_some_windows_is_counted_once() -> None:
     application, windows = with_windows(WindowSpec(size=10, slide=5))
-    calls = WindowCalls(application)
+    calls = Calls(application)
     folding = Folding(calls, windows, pytest.fail)
     [message] = sent(calls, b"a 5 m")
     folding.partly_late(message)
