@@ -19,7 +19,6 @@ from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import PATIENCE, check_live
-from wallaroo_conformance.live.kafka import check_kafka
 from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search, Watcher
@@ -32,8 +31,8 @@ BUDGET = Budget(20_000, top_up=0)
 MOST_MESSAGES = 3
 """Most input messages of a counterexample that counts as a kill."""
 
-_BROKERS_PATIENCE = 10.0  # the same, where brokers answer
-_LIVE_PATIENCE = 3.0  # seconds to wait for something that a mutant may never do
+_PATIENCE = {"live": 3.0, "brokers": 10.0}
+"""Seconds to wait for something that a mutant may never do, by what shows it."""
 
 
 @dataclass(frozen=True)
@@ -131,13 +130,14 @@ def kill(
     """
     begun = time.monotonic()
     with mutant.during():
-        if mutant.shown_by == "live":
-            patience = _LIVE_PATIENCE if mutant.rule else PATIENCE
-            _, failures = check_live(mutant.make(), mutant.rule or "*", seed, patience=patience)
-        elif mutant.shown_by == "brokers":
-            if brokers is None:
-                return _kill(mutant, (), begun, problem="it is shown by brokers: --brokers")
-            _, failures = check_kafka(mutant.make(), mutant.rule, brokers, _BROKERS_PATIENCE)
+        if mutant.shown_by == "brokers" and brokers is None:
+            return _kill(mutant, (), begun, problem="it is shown by brokers: --brokers")
+        if mutant.shown_by in _PATIENCE:
+            patience = _PATIENCE[mutant.shown_by] if mutant.rule else PATIENCE
+            there = brokers if mutant.shown_by == "brokers" else None
+            _, failures = check_live(
+                mutant.make(), mutant.rule or "*", seed, patience=patience, brokers=there
+            )
         elif mutant.shown_by == "language":
             _, failures = check_language("*")
         else:

@@ -60,35 +60,18 @@ class LiveApplication:
 # -- user code -------------------------------------------------------------------------------
 
 
-def _decoded(payload: bytes) -> Any:
-    if type(payload) is not bytes or payload == UNREADABLE:  # decode-1
-        raise ValueError("this payload cannot be read")
-    return payload
+def _decoder(header_length: int, length_fmt: str) -> Any:
+    @wallaroo.decoder(header_length=header_length, length_fmt=length_fmt)
+    def decode(payload: bytes) -> Any:
+        if type(payload) is not bytes or payload == UNREADABLE:  # decode-1
+            raise ValueError("this payload cannot be read")
+        return payload
+
+    return decode
 
 
-@wallaroo.decoder(header_length=1, length_fmt="B")
-def _one(payload: bytes) -> Any:
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=2, length_fmt=">H")
-def _two(payload: bytes) -> Any:
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">i")
-def _signed(payload: bytes) -> Any:
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def _plain(payload: bytes) -> Any:
-    return _decoded(payload)
-
-
-@wallaroo.decoder(header_length=8, length_fmt="<Q")
-def _eight(payload: bytes) -> Any:
-    return _decoded(payload)
+_plain, _one, _two = _decoder(4, ">I"), _decoder(1, "B"), _decoder(2, ">H")
+_signed, _eight = _decoder(4, ">i"), _decoder(8, "<Q")
 
 
 @wallaroo.encoder

@@ -19,7 +19,7 @@ from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.live.kafka import check_kafka
 from wallaroo_conformance.live.moving import moving_scenario
 from wallaroo_conformance.live.random_steps import random_scenario
-from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Scenario
+from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Scenario, lacking
 from wallaroo_conformance.live.scenarios import DEATH, RECOVERING_TOUR, SPECIAL, TOUR
 from wallaroo_conformance.search.running import crash
 
@@ -175,10 +175,8 @@ def _scenarios(engine: Engine, random_seed: int) -> Iterator[tuple[Scenario, Iso
 
 
 def _left_out(scenario: Scenario, engine: Engine) -> str:
-    if scenario.recovers and not engine.capabilities().recovery:
-        return "it does not claim to recover"
-    if "scale-1" in scenario.rules and not hasattr(engine, "stored"):
-        return "it does not show what its checkpoints hold"
+    if why := lacking(engine, scenario.rules, recovers=scenario.recovers):
+        return why
     try:
         scenario.application.check(engine.check)
     except UnsupportedTopology as refused:

@@ -8,19 +8,16 @@ chooses between partitions, and each key stands in one partition.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import wallaroo
 from wallaroo.components import OwnState
-from wallaroo.engine import Case, Engine, Handle, ServeOptions, load_engine
-from wallaroo.errors import WallarooError
+from wallaroo.engine import Case, Engine, ServeOptions, load_engine
 from wallaroo.kafka_records import partition_of
 from wallaroo.testing.input import input_log_of
 from wallaroo.topology import Application
@@ -29,7 +26,8 @@ from wallaroo_conformance.cases.operators.topics import keyed
 from wallaroo_conformance.cases.operators.triples import ByLetter, RememberEach, triple
 from wallaroo_conformance.judge.law import Law, LawResult
 from wallaroo_conformance.judge.results import Failure, fits
-from wallaroo_conformance.live.rewriting import OTHER, home_of, write_anew
+from wallaroo_conformance.live.rewriting import OTHER, home_of
+from wallaroo_conformance.live.run import BrokenRuleError, ServedRun, lacking
 from wallaroo_conformance.search.running import crash
 
 if TYPE_CHECKING:
@@ -56,60 +54,36 @@ _READ, _WRITTEN = 2, 3  # partitions of the two topics
 _POLLED = 0.1  # seconds between two looks
 
 
-class _BrokenError(Exception):
-    """Something is not as the rules say."""
-
-
-@dataclass(frozen=True)
-class _Scenario:
-    """A run.
-
-    Args:
-        rules: what it is about, the most particular first.
-        script: what is done.
-        until: where the source ends.
-        plain: it is for engines that do not recover, too.
-    """
-
-    rules: tuple[str, ...]
-    script: Callable[[_Run], None]
-    until: str | None = None
-    plain: bool = False
-
-
-class _Run:
+class KafkaRun(ServedRun):
     """Two topics, and an application that an engine serves from one to the other.
 
     Args:
         engine: the engine.
+        scenario: what it is about.
         brokers: their addresses.
-        until: where the source ends.
-        checkpoint: the directory of the checkpoint; `None`: the engine does not recover.
         patience: seconds that any one thing may take.
         other: name of the engine that goes on with its checkpoint.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        brokers: str,
-        until: str | None,
-        checkpoint: Path | None,
-        patience: float,
-        other: str,
+        self, engine: Engine, scenario: _Scenario, brokers: str, patience: float, other: str
     ) -> None:
         from confluent_kafka.admin import AdminClient
 
-        self.recovers = checkpoint is not None
-        self._engine, self._brokers, self._patience = engine, brokers, patience
+        super().__init__(
+            *(engine, ServeOptions(stop_timeout=patience), patience),
+            interval=_INTERVAL,
+            recovers=engine.capabilities().recovery,
+        )
+        self.other = other
+        self._rules = scenario.rules
+        self._brokers = brokers
         self._client: dict[str, Any] = {"bootstrap.servers": brokers, "log_level": 0}
         self._admin = AdminClient(self._client)
         name = f"wallaroo-conformance-{uuid.uuid4().hex[:12]}"
         self.topic, self._written = f"{name}-in", f"{name}-out"
-        self.application = _application(brokers, self.topic, self._written, until)
-        self.checkpoint, self.other = checkpoint, other
+        self.application = _application(brokers, self.topic, self._written, scenario.until)
         self._number = 0  # of records sent so far
-        self._handle: Handle | None = None
 
     def __enter__(self) -> Self:
         self.make(self.topic, _READ)
@@ -117,9 +91,10 @@ class _Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._handle is not None:
-            self._handle.kill()
+        if hasattr(self, "handle"):
+            self.handle.kill()
         self._admin.delete_topics([self.topic, self._written])
+        self._directory.cleanup()
 
     def make(self, topic: str, partitions: int) -> None:
         """Make a topic, and wait until it is there."""
@@ -127,12 +102,12 @@ class _Run:
 
         # Records are of 1970: by their age brokers would delete them at once.
         new = NewTopic(topic, partitions, 1, config={"retention.ms": "-1"})
-        self._admin.create_topics([new])[topic].result(self._patience)
+        self._admin.create_topics([new])[topic].result(self.patience)
         self._until(lambda: self._partitions(topic) == partitions, f"topic {topic} is there")
 
     def make_again(self) -> None:
         """Delete the topic that is read, and make another of its name."""
-        self._admin.delete_topics([self.topic])[self.topic].result(self._patience)
+        self._admin.delete_topics([self.topic])[self.topic].result(self.patience)
         self._until(lambda: not self._partitions(self.topic), "the topic is gone")
         self.make(self.topic, _READ)
 
@@ -142,7 +117,7 @@ class _Run:
 
         wanted = self._partitions(self.topic) + 1
         changed = self._admin.create_partitions([NewPartitions(self.topic, wanted)])
-        changed[self.topic].result(self._patience)
+        changed[self.topic].result(self.patience)
         self._until(lambda: self._partitions(self.topic) == wanted, "the partition is there")
 
     def delete_records(self) -> None:
@@ -152,7 +127,7 @@ class _Run:
         numbers = range(self._partitions(self.topic))
         ends = [TopicPartition(self.topic, number, -1) for number in numbers]  # -1: to the end
         for removed in self._admin.delete_records(ends).values():
-            removed.result(self._patience)
+            removed.result(self.patience)
 
     def send(self, count: int = _BATCH, *, commit: bool | None = None) -> None:
         """Send records, and tombstones; each letter stands in one partition.
@@ -167,7 +142,7 @@ class _Run:
         producer = Producer({**self._client, **own})
         letters = _LETTERS + _ADDED * (self._partitions(self.topic) > _READ)
         if commit is not None:
-            producer.init_transactions(self._patience)
+            producer.init_transactions(self.patience)
             producer.begin_transaction()
         for number in range(self._number, self._number + count):
             letter = letters[number % len(letters)]
@@ -175,61 +150,20 @@ class _Run:
             value = None if number % 11 == 7 else f"{letter} {number} {number}"
             producer.produce(self.topic, value, letter, partition=place, timestamp=1_000 + number)
         self._number += count
-        if producer.flush(self._patience):
+        if producer.flush(self.patience):
             raise TimeoutError("the brokers have not taken what was sent")
         if commit is not None:
             finish = producer.commit_transaction if commit else producer.abort_transaction
-            finish(self._patience)
-
-    def serve(self) -> None:
-        """Let the engine serve."""
-        own = {"checkpoint": self.checkpoint, "checkpoint_interval": _INTERVAL}
-        options = ServeOptions(
-            stop_timeout=self._patience, options=own if self.checkpoint is not None else {}
-        )
-        self._handle = self._engine.serve(self.application, options)
-
-    def move(self, name: str, engine: str, partitions: int) -> Engine:
-        """Write the checkpoint anew, for the run that comes; return the engine before."""
-        assert self.checkpoint is not None
-        before, new = self._engine, self.checkpoint.with_name(name)
-        if engine != home_of(self.checkpoint):
-            self._engine = load_engine(engine)
-        write_anew(self.checkpoint, new, engine, partitions, self.application)
-        self.checkpoint = new
-        return before
-
-    def go_back(self, checkpoint: Path, engine: Engine) -> None:
-        """Let an engine go on with an earlier checkpoint."""
-        self.checkpoint, self._engine = checkpoint, engine
+            finish(self.patience)
 
     def kill_and_restart(self) -> None:
         """Kill the engine, and start it again."""
-        assert self._handle is not None
-        self._handle.kill()
-        self._handle = self._handle.restart()
+        self.handle.kill()
+        self.handle = self.handle.restart()
 
     def end(self, *, stop: bool = True) -> None:
         """Wait for the end of the run, in order."""
-        assert self._handle is not None
-        if stop:
-            self._handle.stop()
-        summary = self._handle.wait(self._patience)
-        if summary is None or summary.exit_code:
-            why = "it does not end" if summary is None else summary.problem
-            raise _BrokenError(f"the run does not end in order: {why}")
-
-    def refused(self, *words: str) -> None:
-        """Serve once more; it must be refused with these words."""
-        try:
-            self.serve()
-            assert self._handle is not None
-            summary = self._handle.wait(self._patience)
-            said = "" if summary is None or not summary.exit_code else summary.problem or ""
-        except WallarooError as error:
-            said = str(error)
-        if missing := [word for word in words if word not in said]:
-            raise _BrokenError(f"the refusal does not say {', '.join(missing)}: {said!r}")
+        self.ended(self._rules, 0, stop=stop)
 
     def delivered(self, *, exact: bool = False) -> None:
         """Wait until readers of committed records see what the reference says, once.
@@ -258,10 +192,11 @@ class _Run:
                 pairs = enumerate(zip(right, got, strict=False))
                 differing = [at for at, (one, other) in pairs if one != other]
                 same = (differing or [min(len(right), len(got))])[0]
-                raise _BrokenError(
+                self.broken(
+                    self._rules,
                     f"expected {len(right)} outputs at {place!r}, and {len(got)} are there; behind "
                     f"the first {same} come {got[same : same + 2]!r:.200}, not "
-                    f"{right[same : same + 2]!r:.200}"
+                    f"{right[same : same + 2]!r:.200}",
                 )
 
     def _expected(self) -> dict[int, list[Any]]:
@@ -291,7 +226,7 @@ class _Run:
         consumer = Consumer({**self._client, **own, "auto.offset.reset": "earliest"})
         found: dict[int, list[Message]] = {number: [] for number in range(self._partitions(topic))}
         consumer.assign([TopicPartition(topic, number, 0) for number in found])
-        reading, end = set(found), time.monotonic() + self._patience
+        reading, end = set(found), time.monotonic() + self.patience
         while reading and time.monotonic() < end:
             for message in consumer.consume(1000, _POLLED):
                 if message.error() is None:
@@ -303,14 +238,14 @@ class _Run:
 
     def _partitions(self, topic: str) -> int:
         """Return how many partitions a topic has; 0: it is not there."""
-        there = self._admin.list_topics(timeout=self._patience).topics.get(topic)
+        there = self._admin.list_topics(timeout=self.patience).topics.get(topic)
         return 0 if there is None else len(there.partitions)
 
     def _until(self, holds: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + self.patience
         while not holds():
             if time.monotonic() > end:
-                raise TimeoutError(f"within {self._patience:g} s it did not come that {what}")
+                raise TimeoutError(f"within {self.patience:g} s it did not come that {what}")
             time.sleep(_POLLED)
 
 
@@ -327,7 +262,7 @@ def _application(brokers: str, read: str, written: str, until: Any) -> Applicati
 # -- the table -------------------------------------------------------------------------------------
 
 
-def _bounded(run: _Run) -> None:
+def _bounded(run: KafkaRun) -> None:
     run.send(commit=True)
     run.send(commit=False)
     run.send()
@@ -336,7 +271,7 @@ def _bounded(run: _Run) -> None:
     run.delivered(exact=True)
 
 
-def _killed(run: _Run) -> None:
+def _killed(run: KafkaRun) -> None:
     run.send(commit=True)
     run.serve()
     for number in range(_KILLS):
@@ -350,7 +285,7 @@ def _killed(run: _Run) -> None:
     run.delivered()
 
 
-def _grown(run: _Run) -> None:
+def _grown(run: KafkaRun) -> None:
     run.send()
     run.serve()
     run.delivered()
@@ -360,49 +295,59 @@ def _grown(run: _Run) -> None:
     run.end()
 
 
-def _cut(run: _Run) -> None:
-    run.send()
-    run.serve()
-    run.delivered()
-    run.end()
+def _cut(run: KafkaRun) -> None:
+    _round(run)
     run.send()
     run.delete_records()
-    run.refused(run.topic, "partition", "offset")
+    run.refused("kafka-1", run.checkpoint, run.topic, "partition", "offset")
 
 
-def _made_again(run: _Run) -> None:
-    run.send()
-    run.serve()
-    run.delivered()
-    run.end()
+def _made_again(run: KafkaRun) -> None:
+    _round(run)
     run.make_again()
-    run.refused(run.topic)
+    run.refused("kafka-1", run.checkpoint, run.topic)
 
 
-def _moved(run: _Run) -> None:
-    run.send()
-    run.serve()
-    run.delivered()
-    run.end()
-    old = run.checkpoint
-    assert old is not None
-    home = home_of(old)
-    engine = run.move("moved", run.other, 3)
-    for then in (None, home):
-        if then is not None:
-            run.move("moved again", then, 1)
+def _moved(run: KafkaRun) -> None:
+    _round(run)
+    checkpoint, home = run.checkpoint, home_of(run.checkpoint)
+    for name, engine, partitions in (("moved", run.other, 3), ("moved again", home, 1)):
+        checkpoint = run.moved("scale-2", checkpoint, name, engine, partitions)
         run.send()
-        run.serve()
+        run.serve_from(checkpoint, None if engine == home else load_engine(engine))
         run.delivered()
         run.end()
-    run.go_back(old, engine)
-    run.refused("in/0")
+    run.refused("scale-2", run.checkpoint, "in/0")
     run.delivered()
+
+
+def _round(run: KafkaRun) -> None:
+    run.send()
+    run.serve()
+    run.delivered()
+    run.end()
+
+
+@dataclass(frozen=True)
+class _Scenario:
+    """A run.
+
+    Args:
+        rules: what it is about, the most particular first.
+        script: what is done.
+        until: where the source ends.
+        recovers: the engine must recover.
+    """
+
+    rules: tuple[str, ...]
+    script: Callable[[KafkaRun], None]
+    until: str | None = None
+    recovers: bool = True
 
 
 _SCENARIOS = (
-    _Scenario(("kafka-11", "kafka-10"), _bounded, "end", plain=True),
-    _Scenario(("kafka-6",), _grown, plain=True),
+    _Scenario(("kafka-11", "kafka-10"), _bounded, "end", recovers=False),
+    _Scenario(("kafka-6",), _grown, recovers=False),
     _Scenario(("kafka-15", "kafka-1"), _killed),
     _Scenario(("kafka-1",), _cut),
     _Scenario(("kafka-1",), _made_again),
@@ -418,29 +363,22 @@ def check_kafka(
     Raises:
         MissingExtraError: Kafka's client is not installed.
     """
-    recovers = engine.capabilities().recovery
-    moves = recovers and hasattr(engine, "stored")
     count: Counter[str] = Counter()
+    failures: list[Failure] = []
     for scenario in _SCENARIOS:
         about = [KAFKA_LAWS[rule] for rule in scenario.rules if fits(rule, rules)]
-        if not about or not (moves if scenario.script is _moved else recovers or scenario.plain):
+        if not about or lacking(engine, scenario.rules, recovers=scenario.recovers):
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            checkpoint = Path(folder) / "checkpoint" if recovers else None
-            try:
-                with _Run(engine, brokers, scenario.until, checkpoint, patience, other) as run:
-                    scenario.script(run)
-            except Exception as error:  # noqa: BLE001 - what an engine raises is its answer
-                text = str(error) if isinstance(error, _BrokenError) else crash(error).error
-                kept = [_kept(law, count) for law in KAFKA_LAWS.values() if count[law.rule]]
-                broken = about[0].result("broken", 0)
-                return [*kept, broken], [Failure(tuple(about), None, text=text)]
+        try:
+            with KafkaRun(engine, scenario, brokers, patience, other) as run:
+                scenario.script(run)
+        except Exception as error:  # noqa: BLE001 - what an engine raises is its answer
+            text = error.text if isinstance(error, BrokenRuleError) else crash(error).error
+            failures.append(Failure(tuple(about), None, text=text))
+            break
         count.update([law.rule for law in about])
-    return [_kept(law, count) for law in KAFKA_LAWS.values() if count[law.rule]], []
-
-
-def _kept(law: Law, count: Mapping[str, int]) -> LawResult:
-    return law.result("kept", count[law.rule])
+    kept = [law.result("kept", count[law.rule]) for law in KAFKA_LAWS.values() if count[law.rule]]
+    return [*kept, *[failure.laws[0].result("broken", 0) for failure in failures]], failures
 
 
 def _by_key(outputs: Mapping[int, Sequence[Any]]) -> dict[Any, Any]:

@@ -7,7 +7,6 @@ a sink is away. Each time its checkpoint is written anew, and the next run goes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,8 +14,7 @@ from wallaroo.engine import load_engine
 from wallaroo.errors import WallarooError
 from wallaroo_conformance.live import applications as apps
 from wallaroo_conformance.live.applications import FRAMES
-from wallaroo_conformance.live.checkpoints import files_of
-from wallaroo_conformance.live.rewriting import OTHER, entities_in, home_of, write_anew
+from wallaroo_conformance.live.rewriting import OTHER, entities_in, home_of
 from wallaroo_conformance.live.run import LiveRun, Scenario
 from wallaroo_conformance.live.windows import ROUNDS
 
@@ -38,14 +36,12 @@ def moving_scenario(rng: Random) -> Scenario:
         home = home_of(checkpoint)
         for number, kill in enumerate(killed):
             _end_with(run, parts[number], kill=kill)
-            new = checkpoint.with_name(f"moved {number}")
-            engine = home if number else OTHER
-            _move(run, checkpoint, new, engine, partitions[number])
+            engine, moved = home if number else OTHER, f"moved {number}"
+            checkpoint = run.moved(*_RULES, checkpoint, moved, engine, partitions[number])
             try:
-                run.serve_from(new, engine=None if engine == home else load_engine(engine))
+                run.serve_from(checkpoint, None if engine == home else load_engine(engine))
             except WallarooError as error:
                 run.broken(_RULES, f"the new checkpoint is refused: {error}")
-            checkpoint = new
             run.peers[_AWAY].come_back()
             run.delivered(_RULES)
         _send(run, _FRAMES[second:])
@@ -80,18 +76,6 @@ def _send(run: LiveRun, frames: Sequence[bytes]) -> None:
     if (end := sender.end()) != "in order":
         run.broken(("frame-4",), f"after a half-close the connection's end is {end}")
     sender.close()
-
-
-def _move(run: LiveRun, old: Path, new: Path, engine: str, partitions: int) -> None:
-    run.note(f"{new.name} is {old.name} for {engine}, with {partitions} partitions")
-    before = files_of(old)
-    try:
-        write_anew(old, new, engine, partitions, run.application)
-    except WallarooError as error:
-        run.broken(_RULES, f"the checkpoint cannot be written anew: {error}")
-    after = files_of(old)
-    if changed := [name for name in {**before, **after} if before.get(name) != after.get(name)]:
-        run.broken(("scale-2",), f"files of the old checkpoint are changed: {', '.join(changed)}")
 
 
 def _shown(entities: Sequence[Any]) -> list[Any]:

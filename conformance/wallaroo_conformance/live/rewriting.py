@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,3 +43,9 @@ def entities_in(checkpoint: Path) -> Sequence[Entity]:
     identity = read_identity(checkpoint / IDENTITY)
     state = open_stored(checkpoint, identity.engine).state()
     return stored_entities(state, identity.partitions)
+
+
+def files_of(directory: Path) -> Mapping[str, bytes]:
+    """Return the files of a checkpoint by their names in it."""
+    paths = [path for path in directory.rglob("*") if path.is_file()]
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}

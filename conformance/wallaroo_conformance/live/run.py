@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from wallaroo.engine import Case, Engine, Handle, Isolation, ServeOptions, Summary
-from wallaroo.topology import SinkId
+from wallaroo.errors import WallarooError
+from wallaroo.overriding import override
+from wallaroo.topology import Application, SinkId
 from wallaroo.trace import Trace
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.live.applications import LiveApplication
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
+from wallaroo_conformance.live.rewriting import files_of, write_anew
 
 TOO_LARGE = 1 << 30
 """Bytes that a refused header claims: far over any `max_size`, and it fits four bytes."""
@@ -33,10 +36,6 @@ _CLOSING = 2.0  # seconds that a server has for a stop when something broke
 _INTERVAL = 0.02  # seconds between checkpoints; short, so that a killed engine has stored something
 _STORED = 10 * _INTERVAL  # seconds after which it has probably stored what came before
 _SHOWN = 8  # payloads of a step that are shown, of a few bytes each
-
-
-def _own_options(checkpoint: Path) -> dict[str, Any]:
-    return {"checkpoint": checkpoint, "checkpoint_interval": _INTERVAL}
 
 
 class BrokenRuleError(Exception):
@@ -75,8 +74,134 @@ class Scenario:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class LiveRun:
-    """An application, served; a context manager.
+def lacking(engine: Engine, rules: Sequence[str], *, recovers: bool) -> str:
+    """Return why an engine cannot do what a run about these rules does; empty: it can."""
+    if recovers and not engine.capabilities().recovery:
+        return "it does not claim to recover"
+    if {"scale-1", "scale-2"} & {*rules} and not hasattr(engine, "stored"):
+        return "it does not show what its checkpoints hold"
+    return ""
+
+
+class ServedRun:
+    """A run that an engine serves, with a folder for its checkpoint, and what has been done.
+
+    Args:
+        engine: the engine that serves.
+        options: how.
+        patience: seconds that any one thing may take.
+        interval: seconds between checkpoints.
+        recovers: it has a checkpoint.
+    """
+
+    application: Application
+    """What is served."""
+    handle: Handle
+
+    def __init__(
+        self,
+        engine: Engine,
+        options: ServeOptions,
+        patience: float,
+        *,
+        interval: float,
+        recovers: bool,
+    ) -> None:
+        self.engine = engine
+        self.patience = patience
+        self.recovers = recovers
+        self._options = options
+        self._interval = interval
+        self._story: list[str] = []
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="wallaroo-conformance-", ignore_cleanup_errors=True
+        )
+        self.checkpoint = Path(self._directory.name) / "checkpoint"
+
+    def serve(self) -> None:
+        """Let the engine serve, from the checkpoint if there is one."""
+        if self.recovers:
+            self.serve_from(self.checkpoint)
+        else:
+            self.note("serve")
+            self.handle = self.engine.serve(self.application, self._options)
+
+    def serve_from(self, checkpoint: Path, engine: Engine | None = None, **own: Any) -> None:
+        """Serve from a checkpoint, once the run before has ended.
+
+        Args:
+            checkpoint: its directory.
+            engine: who serves; `None`: the engine of the run.
+            own: further options of the engine's own.
+
+        Raises:
+            WallarooError: the engine refuses it.
+        """
+        self.note(f"serve from {checkpoint.name}")
+        own = {"checkpoint": checkpoint, "checkpoint_interval": self._interval, **own}
+        options = replace(self._options, options=own)
+        self.handle = (engine or self.engine).serve(self.application, options)
+
+    def refused(self, rule: str, checkpoint: Path, *words: str) -> str:
+        """Serve from a checkpoint that must be refused, with these words; return what is said."""
+        try:
+            self.serve_from(checkpoint)
+            summary = self.handle.wait(self.patience)
+            said = "" if summary is None or not summary.exit_code else summary.problem or ""
+        except WallarooError as error:
+            said = str(error)
+        if not said:
+            self.broken((rule,), "it is not refused")
+        if missing := [word for word in words if word not in said]:
+            self.broken((rule,), f"the refusal does not say {', '.join(missing)}: {said}")
+        return said
+
+    def moved(self, rule: str, old: Path, name: str, engine: str, partitions: int) -> Path:
+        """Write a checkpoint anew, for an engine; it stays as it was itself (scale-2)."""
+        new, before = old.with_name(name), files_of(old)
+        self.note(f"{name} is {old.name} for {engine}, with {partitions} partitions")
+        try:
+            write_anew(old, new, engine, partitions, self.application)
+        except WallarooError as error:
+            self.broken((rule,), f"the checkpoint cannot be written anew: {error}")
+        self.unchanged("scale-2", old, before)
+        return new
+
+    def unchanged(self, rule: str, directory: Path, before: Mapping[str, bytes]) -> None:
+        """Make sure that the files of a checkpoint are what they were."""
+        after = files_of(directory)
+        if changed := [one for one in {**before, **after} if before.get(one) != after.get(one)]:
+            files = ", ".join(sorted(changed))
+            self.broken((rule,), f"files of {directory.name} are changed: {files}")
+
+    def ended(self, rules: tuple[str, ...], exit_code: int, *, stop: bool = False) -> Summary:
+        """Wait until the run has ended, by itself or by a stop, and return its summary."""
+        if stop:
+            self.note("stop")
+            self.handle.stop()
+        summary = self.handle.wait(self.patience)
+        if summary is None:
+            self.broken(rules, f"the run has not ended within {self.patience:g} s")
+        if summary.exit_code != exit_code:
+            said = f"exit code {summary.exit_code}, not {exit_code}; problem: {summary.problem}"
+            self.broken(rules, said)
+        return summary
+
+    def note(self, step: str) -> None:
+        """Note what is done; a failure shows it."""
+        self._story.append(step)
+
+    def broken(self, rules: Sequence[str], text: str) -> NoReturn:
+        """End the run.
+
+        Raises:
+            BrokenRuleError: always.
+        """
+        raise BrokenRuleError(rules, text, self._story)
+
+
+class LiveRun(ServedRun):
+    """An application between senders and sinks; a context manager.
 
     Args:
         scenario: what is served, and how.
@@ -88,34 +213,33 @@ class LiveRun:
     def __init__(
         self, scenario: Scenario, engine: Engine, isolation: Isolation, patience: float
     ) -> None:
-        self.engine = engine
-        self.patience = patience
-        self.recovers = scenario.recovers
+        options = {"isolation": isolation, "stop_timeout": patience, **scenario.options}
+        super().__init__(
+            *(engine, ServeOptions(**options), patience),
+            interval=_INTERVAL,
+            recovers=scenario.recovers,
+        )
+        self.note(f"{isolation} mode")
         self.log: list[tuple[str, bytes]] = []
         self.senders: list[Sender] = []  # those that are connected
-        self._live = application = scenario.application
-        self._story = [f"serve, {isolation}" + ", with a checkpoint" * self.recovers]
+        self._live = scenario.application
         self._connections = 0  # made so far
         self._dropped: Counter[str] = Counter()  # unfinished frames, by source
         self._refused: Counter[str] = Counter()  # headers that claimed too much, by source
         self._restarted, self._killed = False, False
         self._reference_trace: tuple[list[tuple[str, bytes]], Trace] | None = None
-        self._directory = tempfile.TemporaryDirectory(
-            prefix="wallaroo-conformance-", ignore_cleanup_errors=True
-        )
-        options = {"isolation": isolation, "stop_timeout": patience, **scenario.options}
         self.letters = Path(self._directory.name) / "dead"
         if scenario.letters:
             self.letters.write_text(json.dumps(EARLIER_LETTER) + "\n", encoding="utf-8")
-            options["dead_letters"] = self.letters
-        self.checkpoint = Path(self._directory.name) / "checkpoint"
-        if self.recovers:
-            options["options"] = _own_options(self.checkpoint)
-        self._options = ServeOptions(**options)
-        self.peers = {sink: SinkPeer() for sink in application.sinks}
-        self.application = application.build({s: p.address for s, p in self.peers.items()})
+            self._options = replace(self._options, dead_letters=self.letters)
+        self.peers = {sink: SinkPeer() for sink in self._live.sinks}
+        self.build(self._live)
         self.sources = list(self.application.sources)
-        self.handle: Handle = engine.serve(self.application, self._options)
+        self.serve()
+
+    def build(self, application: LiveApplication) -> None:
+        """Make what is served from now on."""
+        self.application = application.build({s: p.address for s, p in self.peers.items()})
 
     def __enter__(self) -> Self:
         return self
@@ -312,29 +436,9 @@ class LiveRun:
         self.handle = self.handle.restart()
         self._restarted, self._killed = True, False
 
-    def serve_from(
-        self,
-        checkpoint: Path,
-        application: LiveApplication | None = None,
-        engine: Engine | None = None,
-        **own: Any,
-    ) -> None:
-        """Serve from a checkpoint, once the run before has ended.
-
-        Args:
-            checkpoint: its directory.
-            application: what is served; `None`: what was.
-            engine: who serves; `None`: the engine of the run.
-            own: further options of the engine's own.
-
-        Raises:
-            WallarooError: the engine refuses it.
-        """
-        if application is not None:
-            self.application = application.build({s: p.address for s, p in self.peers.items()})
-        self.note(f"serve from {checkpoint.name}")
-        options = replace(self._options, options={**_own_options(checkpoint), **own})
-        self.handle = (engine or self.engine).serve(self.application, options)
+    @override
+    def serve_from(self, checkpoint: Path, engine: Engine | None = None, **own: Any) -> None:
+        super().serve_from(checkpoint, engine, **own)
         self._killed = False
 
     # -- what comes out --------------------------------------------------------------------------
@@ -405,19 +509,6 @@ class LiveRun:
         if not self._restarted:
             self.counted_all(summary)
 
-    def ended(self, rules: tuple[str, ...], exit_code: int, *, stop: bool = False) -> Summary:
-        """Wait until the run has ended, by itself or by a stop, and return its summary."""
-        if stop:
-            self.note("stop")
-            self.handle.stop()
-        summary = self.handle.wait(self.patience)
-        if summary is None:
-            self.broken(rules, f"the run has not ended within {self.patience:g} s")
-        if summary.exit_code != exit_code:
-            said = f"exit code {summary.exit_code}, not {exit_code}; problem: {summary.problem}"
-            self.broken(rules, said)
-        return summary
-
     def counted_all(self, summary: Summary) -> None:
         """Compare what was received, dropped and delivered with what the summary says."""
         received = Counter(source for source, _ in self.log)
@@ -444,15 +535,3 @@ class LiveRun:
         is_, must = ({k: n for k, n in some.items() if n} for some in (counts, wanted))
         if is_ != must:
             self.broken(rules, f"the summary's {what}: {is_}, and there were {must}")
-
-    def note(self, step: str) -> None:
-        """Note what is done; a failure shows it."""
-        self._story.append(step)
-
-    def broken(self, rules: Sequence[str], text: str) -> NoReturn:
-        """End the run.
-
-        Raises:
-            BrokenRuleError: always.
-        """
-        raise BrokenRuleError(rules, text, self._story)
