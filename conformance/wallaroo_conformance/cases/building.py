@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import wallaroo
 from wallaroo.components import OwnState
@@ -36,18 +36,12 @@ from wallaroo_conformance.cases.operators import (
     ROUTES,
     STATEFUL,
     STEPS,
-    U64_KEY_LISTS,
     Table,
     Trait,
 )
 from wallaroo_conformance.cases.operators.topics import MAX_SENT
 from wallaroo_conformance.cases.operators.triples import CODEC, Values
 from wallaroo_conformance.cases.records import input_log_of, topic_of
-
-C = TypeVar("C")
-
-Addresses: TypeAlias = Mapping[tuple[str, int], tuple[str, int]]
-"""Where a case's sinks are, by (pipeline, index)."""
 
 COMPONENTS = Table(STEPS, AGGREGATIONS, KEYS)
 """What a step of a case can have, but `GRAPH`."""
@@ -136,11 +130,11 @@ def assemble(case: ConformanceCase) -> Application:
     return _assembled(ConformanceCase(*parts, form=case.form, codec=case.codec))
 
 
-def build(case: ConformanceCase, addresses: Addresses | None = None) -> Application:
+def build(case: ConformanceCase) -> Application:
     """Return the case's application, made by the calls that `calls` yields."""
     made: dict[str, Any] = {"wallaroo": wallaroo}
     result: Any = None
-    for call in calls(case, addresses):
+    for call in calls(case):
         given = [made[one] if isinstance(one, str) else one.value for one in call.arguments]
         result = getattr(made[call.on], call.method)(*given)
         if call.made:
@@ -152,10 +146,10 @@ def build(case: ConformanceCase, addresses: Addresses | None = None) -> Applicat
 _assembled = lru_cache(_MOST_BUILT)(build)
 
 
-def calls(case: ConformanceCase, addresses: Addresses | None = None) -> Iterator[Call]:
+def calls(case: ConformanceCase) -> Iterator[Call]:
     """Yield the calls that make a case's application; the last one returns it."""
     states = [_state(number, spec) for number, spec in enumerate(case.partitions)]
-    sinks = _Sinks(case, addresses)
+    sinks = _Sinks(case)
     if case.form == "builder":
         yield Call("builder", "wallaroo", "ApplicationBuilder", (_value(APPLICATION),))
         for source in case.sources:
@@ -230,13 +224,6 @@ def operators_of(case: ConformanceCase) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*lists, *[name for _, name in used_by(case)]]))
 
 
-def keys_of(spec: PartitionSpec) -> list[Any] | None:
-    """Return the keys a partition lists, if it does."""
-    if spec.keys is None:
-        return None
-    return (U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS)[spec.keys].keys
-
-
 def expression(table: Table, name: str) -> str:
     """Return how a user writes a component of the catalogue: as a function, class or instance."""
     if name not in table.arguments:
@@ -247,9 +234,8 @@ def expression(table: Table, name: str) -> str:
 class _Sinks:
     """The calls that end a case's pipelines."""
 
-    def __init__(self, case: ConformanceCase, addresses: Addresses | None) -> None:
+    def __init__(self, case: ConformanceCase) -> None:
         self._case = case
-        self._addresses = addresses
         self._next: dict[int, int] = {}  # index of the next sink of each pipeline
 
     def at(self, node: int) -> list[SinkSpec]:
@@ -261,16 +247,12 @@ class _Sinks:
         first = self._next.get(pipeline, 0)
         self._next[pipeline] = first + len(self.at(node))
         configs = [
-            _sink(spec, pipeline, number, *self._address(pipeline, number))
-            for number, spec in enumerate(self.at(node), first)
+            _sink(spec, pipeline, number) for number, spec in enumerate(self.at(node), first)
         ]
         if len(configs) < 2:
             return ("to_sink", tuple(configs)) if configs else ("done", ())
         shown = f"[{', '.join([config.text for config in configs])}]"
         return "to_sinks", (Argument(shown, [config.value for config in configs]),)
-
-    def _address(self, pipeline: int, number: int) -> tuple[str, int]:
-        return self._addresses[SOURCES[pipeline], number] if self._addresses else (_HOST, 1)
 
 
 def _step(
@@ -303,7 +285,7 @@ def _step(
         return "to_stateful", (*given, *_given(spec.expire_after))
     assert step.route is not None
     method = "to_state_partition_u64" if spec.shape == "u64" else "to_state_partition"
-    keys = keys_of(spec)
+    keys = None if spec.keys is None else KEY_LISTS[spec.keys].keys
     listed = (_value(keys), _value(spec.expire_after)) if spec.expire_after else _given(keys)
     return method, (*given, _route(step.route), *listed)
 
@@ -363,14 +345,14 @@ def _source(spec: SourceSpec) -> Argument:
 
 
 @cache
-def _sink(spec: SinkSpec, pipeline: int, number: int, host: str, port: int) -> Argument:
+def _sink(spec: SinkSpec, pipeline: int, number: int) -> Argument:
     encoder = Argument(expression(ENCODERS, spec.encoder), ENCODERS[spec.encoder])
     if spec.topic:
         how = {"partitions": _value(spec.topic), "max_message_size": _value(MAX_SENT)}
         topic = _value(f"OUT-{pipeline}-{number}")
         return _called(_LIBRARY, "KafkaSinkConfig", topic, _value(_BROKERS), encoder, **how)
-    address = Argument(f'"{_HOST}"', host), Argument(f"{_PORT + 10 + 10 * pipeline + number}", port)
-    return _called(_LIBRARY, "TCPSinkConfig", *address, encoder)
+    port = Argument(f"{_PORT + 10 + 10 * pipeline + number}", 1)
+    return _called(_LIBRARY, "TCPSinkConfig", _value(_HOST), port, encoder)
 
 
 def _called(on: Argument, method: str, *given: Argument, **how: Argument | None) -> Argument:

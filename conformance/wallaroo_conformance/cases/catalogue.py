@@ -38,7 +38,6 @@ from wallaroo_conformance.cases.operators import (
     ROUTES,
     STATE_COMPUTATIONS,
     STATE_MULTI_COMPUTATIONS,
-    U64_KEY_LISTS,
     Table,
     Trait,
 )
@@ -92,9 +91,9 @@ def _operators() -> Iterator[dict[str, Any]]:
         rows = [[["a", 5 + at, text] for at, text in enumerate(texts)] for texts in _PANES]
         vectors = [_aggregation_vector(aggregation, messages) for messages in rows]
         yield {**_described(AGGREGATIONS, name, "aggregation"), "vectors": vectors}
-    for lists, kind in ((KEY_LISTS, "key list"), (U64_KEY_LISTS, "key list, 64-bit")):
-        for name, listed in lists.items():
-            yield {"name": name, "kind": kind, "keys": [key_to_json(key) for key in listed.keys]}
+    for name, listed in KEY_LISTS.items():
+        kind = "key list, 64-bit" if listed.u64 else "key list"
+        yield {"name": name, "kind": kind, "keys": [key_to_json(key) for key in listed.keys]}
 
 
 def _component(table: Table, name: str) -> Any:

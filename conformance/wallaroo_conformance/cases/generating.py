@@ -29,6 +29,7 @@ from wallaroo_conformance.cases.case import (
     WindowSpec,
     ends,
 )
+from wallaroo_conformance.cases.composing import row, step, together
 from wallaroo_conformance.cases.operators import (
     AGGREGATIONS,
     BUILDERS,
@@ -47,9 +48,9 @@ from wallaroo_conformance.cases.operators import (
     STATEFUL,
     STATELESS,
     STEPS,
-    U64_KEY_LISTS,
     Tone,
     Trait,
+    key_lists,
 )
 from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN, MARKS
@@ -131,23 +132,15 @@ _PAYLOAD_TABLE = (*(PAYLOADS[:_COMMON] * 3), *_MARKED, *PAYLOADS)
 
 def _plain_case(rng: Random, tables: _Tables) -> ConformanceCase:
     partitions = [_partition(rng, tables) for _ in range(1 + rng.randrange(DRAWN_PARTITIONS))]
-    sources: list[SourceSpec] = []
-    steps: list[StepSpec] = []
-    sinks: list[SinkSpec] = []
-    for number in range(rng.choice((1, 1, 1, 2, 2, 2, 3))):
-        sources.append(SourceSpec(number, rng.choice(tables.decoders)))
-        row = _row(rng, number, FIRST_STEP + len(steps), partitions, tables)
-        steps += row
-        last = row[-1].id if row else number
+    rows: list[ConformanceCase] = []
+    for _ in range(rng.choice((1, 1, 1, 2, 2, 2, 3))):
+        decoder, steps = rng.choice(tables.decoders), _row(rng, partitions, tables)
         encoders = rng.choices(tables.encoders, k=rng.choice((1, 1, 1, 1, 1, 2, 2, 0)))
-        sinks += [SinkSpec(last, encoder) for encoder in encoders]
-    inputs = [_input(rng, len(sources)) for _ in range(_count(rng))]
-    return ConformanceCase(
-        tuple(sources),
-        tuple(steps),
-        tuple(sinks),
-        tuple(partitions),
-        tuple(inputs),
+        rows.append(row(*steps, decoder=decoder, encoders=encoders))
+    inputs = [_input(rng, len(rows)) for _ in range(_count(rng))]
+    return replace(
+        together(rows, tuple(inputs)),
+        partitions=tuple(partitions),
         batches=_batches(rng),
         on_error="stop" if rng.random() < 1 / 10 else "skip",
     )
@@ -168,14 +161,12 @@ def _partition(rng: Random, tables: _Tables) -> PartitionSpec:
     shape = rng.choice(_SHAPES)
     keys = None
     if shape != "single" and rng.random() < 1 / 4:
-        keys = rng.choice(tuple(U64_KEY_LISTS if shape == "u64" else KEY_LISTS))
+        keys = rng.choice(key_lists(shape))
     return PartitionSpec(shape, rng.choice(tables.builders), keys)
 
 
-def _row(
-    rng: Random, source: int, first: int, partitions: Sequence[PartitionSpec], tables: _Tables
-) -> list[StepSpec]:
-    """Return the steps of a source, the first of which gets the number `first`."""
+def _row(rng: Random, partitions: Sequence[PartitionSpec], tables: _Tables) -> list[StepSpec]:
+    """Return the steps behind a source, without their numbers."""
     deep = rng.random() < _DEEP  # many multi computations in a row
     steps: list[StepSpec] = []
     wanted = wide = 0  # a step's partition, mostly in order; multi computations so far
@@ -186,24 +177,22 @@ def _row(
             if wide > 2:
                 operators = tables.single  # outputs stay few
         operator = rng.choice(operators)
-        step = StepSpec(first + len(steps), operator, (steps[-1].id if steps else source,))
         if operator in STATELESS:
-            steps.append(replace(step, parallel=rng.random() < 1 / 3))
+            steps.append(step(operator, parallel=rng.random() < 1 / 3))
             continue
         if rng.random() < 1 / 6:
             partition = rng.randrange(len(partitions))
         else:
             partition, wanted = wanted % len(partitions), wanted + 1
         route = _route(rng, partitions[partition], tables)
-        steps.append(replace(step, partition=partition, route=route))
+        steps.append(step(operator, partition=partition, route=route))
     return steps
 
 
 def _route(rng: Random, partition: PartitionSpec, tables: _Tables) -> str:
-    u64 = partition.shape == "u64"
     if partition.keys is not None and rng.random() < 3 / 4:
-        return (U64_KEY_LISTS if u64 else KEY_LISTS)[partition.keys].route
-    return rng.choice(tables.u64_routes if u64 else tables.routes)
+        return KEY_LISTS[partition.keys].route
+    return rng.choice(tables.u64_routes if partition.shape == "u64" else tables.routes)
 
 
 def _input(rng: Random, sources: int) -> Input:

@@ -34,13 +34,12 @@ from wallaroo_conformance.cases.operators import (
     ENCODERS,
     EVENT_TIMES,
     GRAPH,
-    KEY_LISTS,
     KEYS,
     ROUTES,
     STATEFUL,
     STEPS,
-    U64_KEY_LISTS,
     Trait,
+    key_lists,
 )
 
 _FIELDS = {"format", *[field.name for field in fields(ConformanceCase)]}
@@ -139,8 +138,11 @@ def _values(case: ConformanceCase) -> Iterator[tuple[str, Any, Any]]:
     for spec in case.partitions:
         yield "shape", spec.shape, get_args(Shape)
         yield "builder", spec.builder, BUILDERS
-        lists = U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS
-        yield f"list of keys for a {spec.shape} partition", spec.keys, (None, *lists)
+        yield (
+            f"list of keys for a {spec.shape} partition",
+            spec.keys,
+            (None, *key_lists(spec.shape)),
+        )
     for step in case.steps:
         yield "operator", step.operator, (*STEPS, *AGGREGATIONS, *KEYS, *GRAPH)
         yield "partition function", step.route, (None, *ROUTES)

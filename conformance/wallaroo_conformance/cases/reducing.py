@@ -41,8 +41,8 @@ from wallaroo_conformance.cases.operators import (
     STATE_MULTI_COMPUTATIONS,
     STATEFUL,
     STEPS,
-    U64_KEY_LISTS,
     Trait,
+    key_lists,
 )
 from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN, MARKS
@@ -80,7 +80,7 @@ _RANK: Final[dict[Any, int]] = {
             ENCODERS,
             [None, *ROUTES],
             BUILDERS,
-            [*KEY_LISTS, *U64_KEY_LISTS],
+            KEY_LISTS,
         ),
         *(_SHAPES, ("range", "session", "count")),
     )
@@ -303,7 +303,7 @@ def _partitions(case: ConformanceCase) -> Iterator[ConformanceCase]:
         simpler = [replace(spec, builder=name) for name in _simpler(tuple(BUILDERS), spec.builder)]
         simpler += _plainer(spec, PartitionSpec(), ("keys", "expire_after"))
         if spec.keys is not None:
-            lists = tuple(U64_KEY_LISTS if spec.shape == "u64" else KEY_LISTS)
+            lists = key_lists(spec.shape)
             simpler += [replace(spec, keys=keys) for keys in lists[: lists.index(spec.keys)]]
         shapes = _SHAPES[: _SHAPES.index(spec.shape)]
         simpler += [replace(spec, shape=shape, keys=None) for shape in shapes]

@@ -46,7 +46,6 @@ from wallaroo_conformance.cases.operators import (
     STATEFUL,
     STATELESS,
     STEPS,
-    U64_KEY_LISTS,
     Tone,
     Trait,
 )
@@ -138,8 +137,8 @@ def _steps(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
         for edge, shape in product(ways, shapes):
             partitions = (PartitionSpec(shape),)
             yield _case(step(_STATES[0], route=name), edge=edge, partitions=partitions)
-    for name, listed in (*KEY_LISTS.items(), *U64_KEY_LISTS.items()):
-        partitions = (PartitionSpec("keyed" if name in KEY_LISTS else "u64", keys=name),)
+    for name, listed in KEY_LISTS.items():
+        partitions = (PartitionSpec("u64" if listed.u64 else "keyed", keys=name),)
         yield _case(step(_STATES[0], route=listed.route), partitions=partitions)
 
 

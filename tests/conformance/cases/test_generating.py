@@ -34,7 +34,6 @@ from wallaroo_conformance.cases.operators import (
     STATEFUL,
     STATELESS,
     STEPS,
-    U64_KEY_LISTS,
     Tone,
     Trait,
 )
@@ -66,7 +65,7 @@ def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
     named = names(generated)
     for table in TABLES[:5]:
         assert set(table.choices("any")) <= named
-    assert {*KEY_LISTS, *U64_KEY_LISTS} <= named
+    assert {*KEY_LISTS} <= named
     assert {entry.payload for one in generated for entry in one.inputs} == set(PAYLOADS)
 
 

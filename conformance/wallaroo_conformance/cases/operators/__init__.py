@@ -19,7 +19,7 @@ from wallaroo_conformance.cases.operators.encoding import ENCODERS
 from wallaroo_conformance.cases.operators.routing import (
     KEY_LISTS,
     PARTITION_FUNCTIONS,
-    U64_KEY_LISTS,
+    key_lists,
 )
 from wallaroo_conformance.cases.operators.stateful import STATE_COMPUTATIONS
 from wallaroo_conformance.cases.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
@@ -58,8 +58,8 @@ __all__ = [
     "STATE_COMPUTATIONS",
     "STATE_MULTI_COMPUTATIONS",
     "STEPS",
-    "U64_KEY_LISTS",
     "Table",
     "Tone",
     "Trait",
+    "key_lists",
 ]

@@ -194,10 +194,17 @@ def number(message: Any) -> Any:
 
 
 class KeyList(NamedTuple):
-    """Keys that a partition lists, and a partition function that finds some of them."""
+    """Keys that a partition lists, and a partition function that finds some of them.
+
+    Args:
+        keys: the keys.
+        route: the function's name.
+        u64: all are 64-bit keys; of other partitions, none is.
+    """
 
     keys: list[Any]
     route: str
+    u64: bool = False
 
 
 KEY_LISTS: dict[str, KeyList] = {
@@ -207,9 +214,11 @@ KEY_LISTS: dict[str, KeyList] = {
     "tuples": KeyList([(), ("a",), ((),), ("a", "b"), (-1,), "a"], "nested"),
     "mixed": KeyList(["even", 0, "1"], "no_key"),
     "tuples alone": KeyList([(1,), (0, "a"), ("a", "a")], "nearly_tuples"),
+    "small": KeyList([0, 1, 2, 3], "BySize", u64=True),
+    "extreme": KeyList([0, 2**63, 2**64 - 1], "number", u64=True),
 }
 
-U64_KEY_LISTS: dict[str, KeyList] = {
-    "small": KeyList([0, 1, 2, 3], "BySize"),
-    "extreme": KeyList([0, 2**63, 2**64 - 1], "number"),
-}
+
+def key_lists(shape: str) -> tuple[str, ...]:
+    """Return the names of the lists that a state partition of that shape can have."""
+    return tuple([name for name, listed in KEY_LISTS.items() if listed.u64 is (shape == "u64")])
