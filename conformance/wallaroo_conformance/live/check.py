@@ -16,11 +16,12 @@ from wallaroo.engine import Engine, Isolation
 from wallaroo.errors import UnsupportedTopology
 from wallaroo_conformance.judge.law import Law, LawResult, Status
 from wallaroo_conformance.judge.results import Failure, fits
+from wallaroo_conformance.live.checkpoints import moving_scenario
 from wallaroo_conformance.live.kafka import check_kafka
-from wallaroo_conformance.live.moving import moving_scenario
 from wallaroo_conformance.live.random_steps import random_scenario
-from wallaroo_conformance.live.run import BrokenRuleError, LiveRun, Scenario, lacking
+from wallaroo_conformance.live.run import LiveRun, Scenario
 from wallaroo_conformance.live.scenarios import DEATH, RECOVERING_TOUR, SPECIAL, TOUR
+from wallaroo_conformance.live.served import BrokenRuleError, lacking
 from wallaroo_conformance.search.running import crash
 
 _LAWS: Mapping[str, str] = {

@@ -26,8 +26,7 @@ from wallaroo_conformance.cases.operators.topics import keyed
 from wallaroo_conformance.cases.operators.triples import ByLetter, RememberEach, triple
 from wallaroo_conformance.judge.law import Law, LawResult
 from wallaroo_conformance.judge.results import Failure, fits
-from wallaroo_conformance.live.rewriting import OTHER, home_of
-from wallaroo_conformance.live.run import BrokenRuleError, ServedRun, lacking
+from wallaroo_conformance.live.served import OTHER, BrokenRuleError, ServedRun, home_of, lacking
 from wallaroo_conformance.search.running import crash
 
 if TYPE_CHECKING:

@@ -7,23 +7,21 @@ connections are received is the order of the log, and the reference says what mu
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
-from wallaroo.engine import Case, Engine, Handle, Isolation, ServeOptions, Summary
-from wallaroo.errors import WallarooError
+from wallaroo.engine import Case, Engine, Isolation, ServeOptions, Summary
 from wallaroo.overriding import override
-from wallaroo.topology import Application, SinkId
+from wallaroo.topology import SinkId
 from wallaroo.trace import Trace
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.live.applications import LiveApplication
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
-from wallaroo_conformance.live.rewriting import files_of, write_anew
+from wallaroo_conformance.live.served import ServedRun
 
 TOO_LARGE = 1 << 30
 """Bytes that a refused header claims: far over any `max_size`, and it fits four bytes."""
@@ -36,21 +34,6 @@ _CLOSING = 2.0  # seconds that a server has for a stop when something broke
 _INTERVAL = 0.02  # seconds between checkpoints; short, so that a killed engine has stored something
 _STORED = 10 * _INTERVAL  # seconds after which it has probably stored what came before
 _SHOWN = 8  # payloads of a step that are shown, of a few bytes each
-
-
-class BrokenRuleError(Exception):
-    """In a live run, something was not as the rules say.
-
-    Args:
-        rules: ids of the rules that speak of it, the most particular first.
-        text: what happened.
-        story: what had been done, step by step.
-    """
-
-    def __init__(self, rules: Sequence[str], text: str, story: Sequence[str]) -> None:
-        super().__init__(f"{', '.join(rules)}: {text}")
-        self.rules = tuple(rules)
-        self.text = "\n".join([text, "what was done:", *[f"  {line}" for line in story]])
 
 
 @dataclass(frozen=True)
@@ -72,132 +55,6 @@ class Scenario:
     recovers: bool = False
     letters: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def lacking(engine: Engine, rules: Sequence[str], *, recovers: bool) -> str:
-    """Return why an engine cannot do what a run about these rules does; empty: it can."""
-    if recovers and not engine.capabilities().recovery:
-        return "it does not claim to recover"
-    if {"scale-1", "scale-2"} & {*rules} and not hasattr(engine, "stored"):
-        return "it does not show what its checkpoints hold"
-    return ""
-
-
-class ServedRun:
-    """A run that an engine serves, with a folder for its checkpoint, and what has been done.
-
-    Args:
-        engine: the engine that serves.
-        options: how.
-        patience: seconds that any one thing may take.
-        interval: seconds between checkpoints.
-        recovers: it has a checkpoint.
-    """
-
-    application: Application
-    """What is served."""
-    handle: Handle
-
-    def __init__(
-        self,
-        engine: Engine,
-        options: ServeOptions,
-        patience: float,
-        *,
-        interval: float,
-        recovers: bool,
-    ) -> None:
-        self.engine = engine
-        self.patience = patience
-        self.recovers = recovers
-        self._options = options
-        self._interval = interval
-        self._story: list[str] = []
-        self._directory = tempfile.TemporaryDirectory(
-            prefix="wallaroo-conformance-", ignore_cleanup_errors=True
-        )
-        self.checkpoint = Path(self._directory.name) / "checkpoint"
-
-    def serve(self) -> None:
-        """Let the engine serve, from the checkpoint if there is one."""
-        if self.recovers:
-            self.serve_from(self.checkpoint)
-        else:
-            self.note("serve")
-            self.handle = self.engine.serve(self.application, self._options)
-
-    def serve_from(self, checkpoint: Path, engine: Engine | None = None, **own: Any) -> None:
-        """Serve from a checkpoint, once the run before has ended.
-
-        Args:
-            checkpoint: its directory.
-            engine: who serves; `None`: the engine of the run.
-            own: further options of the engine's own.
-
-        Raises:
-            WallarooError: the engine refuses it.
-        """
-        self.note(f"serve from {checkpoint.name}")
-        own = {"checkpoint": checkpoint, "checkpoint_interval": self._interval, **own}
-        options = replace(self._options, options=own)
-        self.handle = (engine or self.engine).serve(self.application, options)
-
-    def refused(self, rule: str, checkpoint: Path, *words: str) -> str:
-        """Serve from a checkpoint that must be refused, with these words; return what is said."""
-        try:
-            self.serve_from(checkpoint)
-            summary = self.handle.wait(self.patience)
-            said = "" if summary is None or not summary.exit_code else summary.problem or ""
-        except WallarooError as error:
-            said = str(error)
-        if not said:
-            self.broken((rule,), "it is not refused")
-        if missing := [word for word in words if word not in said]:
-            self.broken((rule,), f"the refusal does not say {', '.join(missing)}: {said}")
-        return said
-
-    def moved(self, rule: str, old: Path, name: str, engine: str, partitions: int) -> Path:
-        """Write a checkpoint anew, for an engine; it stays as it was itself (scale-2)."""
-        new, before = old.with_name(name), files_of(old)
-        self.note(f"{name} is {old.name} for {engine}, with {partitions} partitions")
-        try:
-            write_anew(old, new, engine, partitions, self.application)
-        except WallarooError as error:
-            self.broken((rule,), f"the checkpoint cannot be written anew: {error}")
-        self.unchanged("scale-2", old, before)
-        return new
-
-    def unchanged(self, rule: str, directory: Path, before: Mapping[str, bytes]) -> None:
-        """Make sure that the files of a checkpoint are what they were."""
-        after = files_of(directory)
-        if changed := [one for one in {**before, **after} if before.get(one) != after.get(one)]:
-            files = ", ".join(sorted(changed))
-            self.broken((rule,), f"files of {directory.name} are changed: {files}")
-
-    def ended(self, rules: tuple[str, ...], exit_code: int, *, stop: bool = False) -> Summary:
-        """Wait until the run has ended, by itself or by a stop, and return its summary."""
-        if stop:
-            self.note("stop")
-            self.handle.stop()
-        summary = self.handle.wait(self.patience)
-        if summary is None:
-            self.broken(rules, f"the run has not ended within {self.patience:g} s")
-        if summary.exit_code != exit_code:
-            said = f"exit code {summary.exit_code}, not {exit_code}; problem: {summary.problem}"
-            self.broken(rules, said)
-        return summary
-
-    def note(self, step: str) -> None:
-        """Note what is done; a failure shows it."""
-        self._story.append(step)
-
-    def broken(self, rules: Sequence[str], text: str) -> NoReturn:
-        """End the run.
-
-        Raises:
-            BrokenRuleError: always.
-        """
-        raise BrokenRuleError(rules, text, self._story)
 
 
 class LiveRun(ServedRun):
