@@ -6,7 +6,7 @@ from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.report.showing import coverage_text
 
-A, B, C, D = "ended by on-error", "ended by exit", "parallel", "dead letter"
+A, B, C, D = "dead letter", "ended by exit", "parallel", "several keys"
 
 
 def case(number: int) -> ConformanceCase:
