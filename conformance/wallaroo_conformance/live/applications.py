@@ -1,8 +1,9 @@
 """The applications of live runs. Their user code is plain: only their edges are special.
 
-Payloads and outputs are bytes. A payload decides what a component does with it: `UNREADABLE` is
-refused by the decoder, `BAD` by the computation, `UNWRITABLE` by the encoder; `QUIT` ends the
-process; of `MUCH` come many items.
+Those with windows have the catalogue's operators, for messages of three parts. In the others,
+messages are bytes, and a payload decides what a component does with it: `UNREADABLE` is refused by
+the decoder, `BAD` by the computation, `UNWRITABLE` by the encoder; `QUIT` ends the process; of
+`MUCH` come many items.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import wallaroo
+from wallaroo.components import OwnState
 from wallaroo.topology import Application, SinkId
+from wallaroo_conformance.cases.operators.aggregations import Texts
+from wallaroo_conformance.cases.operators.states import Notebook
+from wallaroo_conformance.cases.operators.triples import (
+    ByLetter,
+    RememberEach,
+    own_time,
+    triple,
+    triple_line,
+)
 
 Address: TypeAlias = tuple[str, int]
 
@@ -26,7 +37,7 @@ MAX_SIZE = 8
 SHORT = wallaroo.milliseconds(200)
 """The size of the windows by arrival time that are to fire."""
 
-NUMBERS = [b"%d\n" % number for number in range(1, 201)]
+NUMBERS = [b"n %d m\n" % number for number in range(1, 201)]
 """Outputs of the generator of `RECOVERY`."""
 
 _HOST = "127.0.0.1"
@@ -122,11 +133,6 @@ def _remember(message: bytes, met: _Met) -> Any:
     return b"%d %s" % (met.number, b"|".join(met.last)), True
 
 
-@wallaroo.state_computation(name="remember for a day", state=_Met, expire_after=wallaroo.days(1))
-def _remember_a_day(message: bytes, met: _Met) -> Any:
-    return _remember(message, met)[0]
-
-
 @wallaroo.partition
 def _by_message(message: bytes) -> Any:
     return message
@@ -137,49 +143,13 @@ def _all_together(_message: bytes) -> Any:
     return b"all"
 
 
-@wallaroo.key_extractor
-def _letter(message: bytes) -> Any:
-    return message[:1]
-
-
-def _own_time(message: bytes) -> int:
-    return int(message.split()[1])
-
-
-class _Gathered:
-    """Keeps a window's payloads; gives a line with its start, end and payloads."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def name(self) -> str:
-        return self._name
-
-    def initial_accumulator(self) -> list[bytes]:
-        return []
-
-    def update(self, payload: bytes, payloads: list[bytes]) -> list[bytes]:
-        return [*payloads, payload]
-
-    def combine(self, earlier: list[bytes], later: list[bytes]) -> list[bytes]:
-        return [*earlier, *later]
-
-    def output(self, key: bytes, payloads: list[bytes], window: Any) -> bytes:
-        return b"%d %d %s" % (window.start, window.end, b",".join(payloads))
-
-
 class _Upwards:
     def initial_value(self) -> Any:
-        return 1
+        return ["n", 1, "m"]
 
     def apply(self, last: Any) -> Any:
         time.sleep(_PAUSE)
-        return last + 1 if last < len(NUMBERS) else None
-
-
-@wallaroo.encoder
-def _number(message: Any) -> bytes:
-    return b"%d\n" % message
+        return ["n", last[1] + 1, "m"] if last[1] < len(NUMBERS) else None
 
 
 # -- pipelines ---------------------------------------------------------------------------------
@@ -281,15 +251,15 @@ def _of_steps(steps: list[Any], event_time: Any, generator: Any = None) -> LiveA
     generated: dict[SinkId, list[bytes]] = {} if generator is None else {(NUMBERED, 0): NUMBERS}
 
     def build(addresses: Mapping[SinkId, Address]) -> Application:
-        config = wallaroo.TCPSourceConfig(_HOST, 0, _plain, event_time=event_time)
-        keyed: Any = wallaroo.source(FRAMES, config).key_by(_letter)
-        ends = [
-            keyed.to(step).to_sink(wallaroo.TCPSinkConfig(*addresses[sink], _line))
-            for sink, step in zip(sinks, steps, strict=True)
-        ]
+        config = wallaroo.TCPSourceConfig(_HOST, 0, triple, event_time=event_time)
+        keyed: Any = wallaroo.source(FRAMES, config).key_by(ByLetter("letter"))
+        streams = {sink: keyed.to(step) for sink, step in zip(sinks, steps, strict=True)}
         for sink in generated:
-            source: Any = wallaroo.source(sink[0], wallaroo.GenSourceConfig(generator))
-            ends.append(source.to_sink(wallaroo.TCPSinkConfig(*addresses[sink], _number)))
+            streams[sink] = wallaroo.source(sink[0], wallaroo.GenSourceConfig(generator))
+        ends = [
+            stream.to_sink(wallaroo.TCPSinkConfig(*addresses[sink], triple_line))
+            for sink, stream in streams.items()
+        ]
         return wallaroo.build_application("live", *ends)
 
     return LiveApplication(build, (*sinks, *generated), generated=generated)
@@ -297,12 +267,12 @@ def _of_steps(steps: list[Any], event_time: Any, generator: Any = None) -> LiveA
 
 RECOVERY = _of_steps(
     [
-        wallaroo.range_windows(10).with_slide(4).over(_Gathered("ranges")),
-        wallaroo.session_windows(5).with_delay(5).over(_Gathered("sessions")),
-        wallaroo.count_windows(3).over(_Gathered("counts")),
-        _remember_a_day,
+        wallaroo.range_windows(10).with_slide(4).over(Texts("ranges")),
+        wallaroo.session_windows(5).with_delay(5).over(Texts("sessions")),
+        wallaroo.count_windows(3).over(Texts("counts")),
+        RememberEach("remember for a day", OwnState(Notebook, "texts", wallaroo.days(1))),
     ],
-    _own_time,
+    own_time,
     _Upwards(),
 )
 """Event times are in the frames, so what must come out does not depend on when they arrive."""
@@ -352,19 +322,19 @@ class _Keeping:
     def initial_accumulator(self) -> _Kept:
         return self.builder.build()
 
-    def update(self, _payload: bytes, kept: _Kept) -> _Kept:
+    def update(self, _message: Any, kept: _Kept) -> _Kept:
         kept.count += 1
         return kept
 
-    def output(self, _key: bytes, kept: _Kept) -> bytes:
-        return b"%d" % kept.count
+    def output(self, key: str, kept: _Kept) -> Any:
+        return [key, kept.count, "kept"]
 
 
 def _counting(name: str, builder: _Builder) -> Any:
     @wallaroo.state_computation(name=name, state=builder)
-    def count(message: bytes, kept: _Kept) -> bytes:
+    def count(message: Any, kept: _Kept) -> Any:
         kept.count += 1
-        return b"%s %d" % (message, kept.count)
+        return [message[0], kept.count, name]
 
     return count
 
@@ -385,10 +355,10 @@ OLDER, NEWER = _keeping("count"), _keeping("count", NEW)
 
 TIME = _of_steps(
     [
-        wallaroo.range_windows(SHORT).over(_Gathered("ranges")),
-        wallaroo.session_windows(SHORT).over(_Gathered("sessions")),
-        wallaroo.count_windows(1_000).with_timeout(SHORT).over(_Gathered("counts")),
-        wallaroo.range_windows(_LONG).over(_Gathered("never")),
+        wallaroo.range_windows(SHORT).over(Texts("ranges")),
+        wallaroo.session_windows(SHORT).over(Texts("sessions")),
+        wallaroo.count_windows(1_000).with_timeout(SHORT).over(Texts("counts")),
+        wallaroo.range_windows(_LONG).over(Texts("never")),
     ],
     None,
 )

@@ -49,7 +49,7 @@ def mixes(run: LiveRun) -> None:
 
 def old_states(run: LiveRun) -> None:
     """Add an attribute to states and accumulators, and start again (recover-4)."""
-    _end_with(run, FRAMES, b"a")
+    _end_with(run, FRAMES, b"a 0 m")
     run.note("what is built has one attribute more")
     run.build(apps.NEWER)
     names = [kind.__name__ for kind in (apps.KeptState, apps.KeptAccumulator)]

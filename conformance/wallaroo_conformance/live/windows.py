@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,17 +12,17 @@ from wallaroo_conformance.live.applications import FRAMES
 from wallaroo_conformance.live.peers import SinkPeer, wait_until
 from wallaroo_conformance.live.run import LiveRun
 
-_PAYLOADS = (b"a1", b"b1", b"a2", b"c1", b"b2", b"a3")
+_LETTERS = "abacba"
 _FIRING, _NEVER = (("frames", 0), ("frames", 1), ("frames", 2)), ("frames", 3)
 _COUNTS = ("frames", 2)
 
 
 def time_passes(run: LiveRun) -> None:
     """Let windows fire because time passes, also after a kill, and stop."""
-    sent = _sent(run, b"1")
+    sent = _sent(run, 1)
     _all_fire(run, ("time-1",), sent)
     if run.recovers:
-        sent |= _sent(run, b"2")
+        sent |= _sent(run, 2)
         run.kill_and_restart()
         _all_fire(run, ("recover-1", "time-1"), sent)
     summary = run.ended(("stop-1",), 0, stop=True)
@@ -30,17 +31,18 @@ def time_passes(run: LiveRun) -> None:
     if never.brought:
         run.broken(("time-5",), f"a window that ends in 2079 has fired: {never.brought}")
     # A checkpoint keeps the windows that are open; without one they are lost, and counted.
-    lost = 0 if run.recovers else len({payload[:1] for payload in sent})
+    lost = 0 if run.recovers else len({*_LETTERS})
     if summary.open_windows != lost:
         counted = summary.open_windows
         run.broken(("time-5",), f"{counted} open windows are counted, {lost} are lost")
 
 
-def _sent(run: LiveRun, which: bytes) -> dict[bytes, int]:
-    """Send frames and no more; return the payloads, each with a time when it had been received."""
-    payloads = [payload + which for payload in _PAYLOADS]
-    run.finish(run.send(FRAMES, payloads))
-    return dict.fromkeys(payloads, time.time_ns())
+def _sent(run: LiveRun, which: int) -> dict[bytes, int]:
+    """Send frames and no more; return their texts, each with a time when it had been received."""
+    texts = [b"%d%d" % (which, number) for number in range(len(_LETTERS))]
+    pairs = zip(_LETTERS.encode(), texts, strict=True)
+    run.finish(run.send(FRAMES, [b"%c 0 %s" % pair for pair in pairs]))
+    return dict.fromkeys(texts, time.time_ns())
 
 
 def _all_fire(run: LiveRun, rules: tuple[str, ...], sent: Mapping[bytes, int]) -> None:
@@ -57,31 +59,28 @@ def _all_fire(run: LiveRun, rules: tuple[str, ...], sent: Mapping[bytes, int]) -
         now = time.time_ns()
         for brought in peer.brought:
             seen: Counter[bytes] = Counter()
-            for start, end, payloads in _windows(brought):
-                seen.update(payloads)
+            for start, end, texts in _windows(brought):
+                seen.update(texts)
                 due = start + apps.SHORT if sink == _COUNTS else end
-                shown = f"{sink}: the window of {payloads} from {start} to {end}"
-                if start > min([sent.get(payload, now) for payload in payloads]):
+                shown = f"{sink}: the window of {texts} from {start} to {end}"
+                if start > min([sent.get(text, now) for text in texts]):
                     run.broken(rules, f"{shown} begins after these were received")
                 if due > now:
                     run.broken(("time-1",), f"{shown} has fired, and it is {now} only")
-            if twice := [payload for payload, number in seen.items() if number > 1]:
+            if twice := [text for text, number in seen.items() if number > 1]:
                 run.broken(rules, f"{sink}: {twice} came out of several windows")
 
 
 def _came(peer: SinkPeer) -> set[bytes]:
-    return {
-        payload
-        for brought in peer.brought
-        for _, _, payloads in _windows(brought)
-        for payload in payloads
-    }
+    windows = [window for brought in peer.brought for window in _windows(brought)]
+    return {text for _, _, texts in windows for text in texts}
 
 
 def _windows(brought: bytes) -> list[tuple[int, int, list[bytes]]]:
-    """Return start, end and payloads of the windows on a connection, without a cut-off last one."""
-    lines = [line.split(b" ") for line in brought.split(b"\n")[:-1]]
-    return [(int(start), int(end), payloads.split(b",")) for start, end, payloads in lines]
+    """Return start, end and texts of the windows on a connection, without a cut-off last one."""
+    lines = [line.split(b" ")[2] for line in brought.split(b"\n")[:-1]]
+    parts = [re.split(b"[@-]", line) for line in lines]
+    return [(int(start), int(end), texts.split(b"+")) for texts, start, end in parts]
 
 
 ROUNDS: tuple[Sequence[bytes], ...] = (
