@@ -5,6 +5,7 @@ Event times are known to workers alone. So what came longer ago counts as older 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -49,10 +50,9 @@ class Arrivals:
     def __init__(self, positions: Mapping[str, Position]) -> None:
         self.now = 0
         self.first: int | None = None
-        self.sources = {
-            name: SourceArrivals({partition: Arrival() for partition in position.offsets})
-            for name, position in positions.items()
-        }
+        self.sources: defaultdict[str, SourceArrivals] = defaultdict(SourceArrivals)
+        for name, position in positions.items():
+            self.sources[name].partitions = {number: Arrival() for number in position.offsets}
 
     def note(self, runs: Iterable[Run]) -> None:
         """Note what comes next in the log."""
@@ -60,7 +60,7 @@ class Arrivals:
             self.now = run.at
             if self.first is None:
                 self.first = run.at
-            source = self.sources.setdefault(run.source, SourceArrivals())
+            source = self.sources[run.source]
             if run.kind is Kind.OFFSETS:
                 source.of(run.place[0]).last_frame = run.at
             elif run.kind in (Kind.ASSIGNED, Kind.CONSUMED, Kind.END):

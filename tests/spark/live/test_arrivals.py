@@ -55,6 +55,7 @@ def test_kafka_9_partitions_from_which_nothing_comes_are_named(caplog, again):
     registry, opened = Registry(application, "spark"), [1]
     arrivals = Arrivals({"s": Position("id", {0: 0, 1: 0, 2: 0, 3: 0})} if again else {})
     silence = Silence(application, lambda: arrivals, lambda: opened[0], registry)
+    silence.look()  # before anything has come
     if not again:
         log.append_records([Assigned("s", tuple((n, 0, None) for n in range(4)), SECOND, "id")])
     for second in range(1, 41):
