@@ -16,16 +16,11 @@ from itertools import chain, islice
 from typing import Any
 
 from wallaroo.kafka import KafkaSinkConfig
-from wallaroo.kafka_records import Output
+from wallaroo.kafka_records import size_of
 from wallaroo.topology import Application, SinkId
 
 PORTION = 64  # items of a multi result between two measurements
 _OUTPUT_COST = 48  # bytes to keep an output, besides its own
-
-
-def size_of(output: Output) -> int:
-    """Return how many bytes an output holds."""
-    return len(output) if type(output) is bytes else output.size  # type: ignore[union-attr]
 
 
 def partitions_said(application: Application) -> dict[SinkId, int]:
@@ -78,7 +73,7 @@ class Meter:
         for index, outputs in enumerate(self._outputs):
             if len(outputs) > (seen := self._seen[index]):
                 new = outputs[seen:] if seen else outputs
-                self._size += sum(map(size_of, new)) + _OUTPUT_COST * len(new)
+                self._size += size_of(new) + _OUTPUT_COST * len(new)
                 self._seen[index] = len(outputs)
         return self._size
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wallaroo.errors import WallarooError
+from wallaroo.kafka_records import size_of
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.interfaces import OutputSink
-from wallaroo_reference.meter import size_of
 
 LIMIT = 16 << 20
 """When this many bytes wait, nothing more is processed."""
@@ -144,5 +144,5 @@ class HeldSink:
         """Take outputs; the caller may reuse the list."""
         self.made += len(outputs)
         some = outputs[:]
-        size = sum(map(size_of, some)) + _COST * len(some)
+        size = size_of(some) + _COST * len(some)
         self._outbox.put(size, lambda: self._sink.write(some))

@@ -82,8 +82,9 @@ class Fetching:
         )
         self._room -= sum(sizes)
         self._taken += read.last + 1 - read.first
-        if self._room < 0 and self.records > 1:
-            raise TooMuchError(f"{self._taken - 1} of {self._wanted} offsets")
+        if self._room < 0 and (self.records > 1 or read.last < run.items[-1]):
+            fitting = self._taken - (self.records > 1)  # one record always fits
+            raise TooMuchError(f"{fitting} of {self._wanted} offsets")
         first = run.first
         for message in read.messages if topic.traced else ():
             if (headers := message.headers()) and (context := context_of(headers)):

@@ -31,7 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from wallaroo.errors import WallarooError
-from wallaroo.kafka_records import Produced
+from wallaroo.kafka_records import Produced, size_of
 from wallaroo.topology import SinkId
 from wallaroo.transport.kafka.context import Context, Contexts, carry_on
 from wallaroo.transport.kafka.destination import Destination, persisting
@@ -190,7 +190,7 @@ class _Outlet:
             self._number, self._count = number, count
         elif rest:
             self._producer.deliver(rest)
-        return Sent(len(outputs), sum([output.size for output in rest]))
+        return Sent(len(outputs), size_of(rest))
 
     def _behind(self, outputs: list[Produced]) -> list[Produced]:
         """Return the outputs that are not there yet."""

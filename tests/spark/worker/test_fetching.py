@@ -70,6 +70,8 @@ def test_a_task_fetches_no_more_than_it_may_and_says_how_much_that_is(kafka):
     for most, fitting in ((19_999, 19), (10_500, 10), (9_999, 9), (2_500, 2), (1, 1)):
         with pytest.raises(TooMuchError, match=rf"^{fitting} of 20 offsets"):
             fetched(topics, *frames, most=most)
+    with pytest.raises(TooMuchError, match=r"^1 of 10 offsets"):
+        fetched(topics, frames[0], most=1)
     assert fetched(topics, offsets(0, 0, 3, 4), most=1)[1]["s"].records == 1
 
 

@@ -139,6 +139,7 @@ class Cluster:
         options: dict[str, Any] = {"enable.idempotence": True, "acks": "all"}
         if transactional_id is None:
             options["message.timeout.ms"] = 0  # a broker that is away is waited for (kafka-12)
+            options["delivery.report.only.error"] = True  # a call for each output costs as much
         else:
             options["transactional.id"] = transactional_id
             # Brokers that were all away are not forgotten: a position that is on its way to one of

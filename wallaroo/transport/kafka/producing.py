@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import Produced, partition_of
@@ -35,9 +35,6 @@ _ANSWER = 30.0  # seconds that a broker has to answer before it is asked again
 MOVED = "moved"
 """The note of a checkpoint whose outputs go on with another one (`wallaroo.transport.kafka.moved`).
 """
-
-Delivered: TypeAlias = "Callable[[KafkaError | None, Message], None]"
-"""Called when an output is delivered, or cannot be."""
 
 _log = logging.getLogger("wallaroo.kafka")
 
@@ -108,6 +105,8 @@ class OutputProducer:
         self._going_on = going_on
         self._make = partial(cluster.producer, transactional_id, interval=interval)
         self._longest = longest_transaction(interval)
+        self._once = transactional_id is not None
+        self._refused: list[KafkaError] = []
         self._began = 0.0  # when the transaction that is open did
         self._committed: Position | None = None
         self.client: Producer = self._make()
@@ -148,9 +147,10 @@ class OutputProducer:
         self._began = time.monotonic()
         self.client.begin_transaction()
 
-    def send(self, outputs: Sequence[Produced], delivered: Delivered | None = None) -> None:
+    def send(self, outputs: Sequence[Produced]) -> None:
         """Give outputs to the client, which sends them by itself."""
         produce, topic, partitions = self.client.produce, self._topic, self._partitions
+        delivered = None if self._once else self._judge
         for value, key, chosen, headers, timestamp, number in outputs:
             partition = partition_of(key, number, partitions) if chosen is None else chosen
             while True:
@@ -162,7 +162,7 @@ class OutputProducer:
                         produce(topic, value, key, partition, delivered, None, timestamp)
                 except self._kafka.KafkaException as error:
                     failed = {self._kafka.KafkaError._STATE, self._kafka.KafkaError._FATAL}
-                    if delivered is None and error.args[0].code() in failed:
+                    if self._once and error.args[0].code() in failed:
                         return  # the transaction has failed, and `commit` is told why
                     raise
                 except BufferError:  # the client's own queue is full
@@ -178,16 +178,8 @@ class OutputProducer:
         Raises:
             WallarooError: the brokers refuse one.
         """
-        troubles: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            if error is not None:
-                troubles.append(error)
-
-        self.send(outputs, delivered)
+        self.send(outputs)
         self.flush()
-        if troubles:
-            raise self.wrong(troubles[0])
 
     def deliver_once(self, outputs: Sequence[Produced], position: Position) -> None:
         """Send outputs in a transaction, and commit it with a position.
@@ -252,10 +244,25 @@ class OutputProducer:
             self._committed = position
         return self._committed == position
 
-    def flush(self) -> None:
-        """Wait until the brokers have the outputs, so that they are there to take the position."""
-        while self.client.flush(_WAIT) and self._going_on():
+    def flush(self) -> bool:
+        """Wait until the brokers have the outputs, so that they are there to take the position.
+
+        Returns:
+            Whether they have: not if it is not to go on.
+
+        Raises:
+            WallarooError: they refuse one that stands in no transaction.
+        """
+        while (waiting := self.client.flush(_WAIT)) and not self._refused and self._going_on():
             pass
+        if self._refused:
+            raise self.wrong(self._refused[0])
+        return not waiting
+
+    def _judge(self, error: KafkaError | None, _message: Message) -> None:
+        """Take note if an output cannot be delivered; that one was is not said to anybody."""
+        if error is not None:
+            self._refused.append(error)
 
     def wrong(self, error: KafkaError) -> WallarooError:
         """Return the client's error in plain words."""

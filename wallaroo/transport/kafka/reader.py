@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wallaroo.kafka_records import KafkaRun
@@ -62,7 +62,7 @@ class RunReader:
         self._consumer: Consumer = cluster.consumer(
             group, committed_only=committed_only, ahead=ahead
         )
-        self._waiting: dict[int, deque[Message]] = {}  # read, and not wanted yet
+        self._waiting: dict[int, list[Message]] = {}  # read, and not wanted yet
         self._size: dict[int, int] = {}  # bytes of them
         self._paused: set[int] = set()
         self._ends: dict[int, int] = {}  # of partitions of which no more is wanted
@@ -74,7 +74,7 @@ class RunReader:
         """Read these partitions too, each from an offset on."""
         self.positions.update(positions)
         for partition in positions:
-            self._waiting[partition] = deque()
+            self._waiting[partition] = []
             self._size[partition] = 0
             self._reached[partition] = -1
         self._consumer.incremental_assign(
@@ -125,16 +125,18 @@ class RunReader:
             BrokerError: it cannot be read, now or ever.
         """
         messages: list[Message] = []
-        waiting = self._waiting[partition]
+        waiting, offset = self._waiting[partition], self._kafka.Message.offset
         while True:
-            while waiting and waiting[0].offset() <= last:
-                message = waiting.popleft()
-                self._size[partition] -= len(message) + _COST
-                if message.offset() >= first:
-                    messages.append(message)
-                    most -= len(message)
-                    if most < 0:
-                        last = message.offset()
+            end = bisect_right(waiting, last, key=offset)
+            some = waiting[bisect_left(waiting, first, key=offset) : end]
+            if (size := sum(map(len, some))) > most:
+                del some[bisect_right([*accumulate(map(len, some))], most) + 1 :]
+                last = some[-1].offset()
+                end = bisect_right(waiting, last, key=offset)
+            most -= size
+            messages += some
+            self._size[partition] -= sum(map(len, waiting[:end])) + _COST * end
+            del waiting[:end]
             if (
                 waiting
                 or self._reached[partition] > last
@@ -187,16 +189,18 @@ class RunReader:
         messages: list[Message] = self._consumer.consume(1, _WAIT)
         if messages:  # the client waits for all that are asked for
             messages += self._consumer.consume(_BATCH - 1, _GATHER)
+        errors = [
+            (message, error) for message in messages if (error := message.error()) is not None
+        ]
+        if errors:
+            messages = [message for message in messages if message.error() is None]
         for partition, of_it in groupby(messages, kafka.Message.partition):
-            records = [one for one in of_it if one.error() is None]
+            records = list(of_it)
             self._waiting[partition] += records
             size = sum(map(len, records))
             self.bytes_in += size
             self._size[partition] += size + _COST * len(records)
-        for message in messages:
-            error = message.error()
-            if error is None:
-                continue
+        for message, error in errors:
             if error.code() == kafka.KafkaError._PARTITION_EOF:
                 self._reached[message.partition()] = message.offset()
             elif error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:

@@ -15,16 +15,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from wallaroo.errors import WallarooError
-from wallaroo.kafka_records import Produced
+from wallaroo.kafka_records import Produced, size_of
 from wallaroo.overriding import override
 from wallaroo.topology import SinkId
 from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.kafka.cluster import Cluster, client
 from wallaroo.transport.kafka.producing import (
-    Delivered,
     OutputProducer,
     Place,
     Position,
@@ -33,13 +31,11 @@ from wallaroo.transport.kafka.producing import (
 )
 from wallaroo.transport.threads import Post
 
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
-
 _LIMIT = 16 << 20  # bytes of outputs, with the memory to keep them, from which a sink is full
 _COST = 300  # bytes to keep an output, besides its own
 _LOOK = 0.002  # seconds between looks while `drain` waits
 _WAIT = 0.05  # seconds between looks whether to go on
+_INTERVAL = 0.005  # seconds after which outputs are waited for that are in no transaction
 _PLACE = 0  # the partition under which a position is committed; every topic has it
 
 
@@ -120,9 +116,8 @@ class KafkaSink(OutputSink):
             interval=0.0 if transactions is None else transactions.interval,
             going_on=lambda: not self._closed.is_set(),
         )
-        run = self._deliver_once if transactions else self._deliver
         self._thread = threading.Thread(
-            target=self._run, args=(run,), name=f"wallaroo-{self._name}", daemon=True
+            target=self._run, name=f"wallaroo-{self._name}", daemon=True
         )
 
     def prepare(self) -> None:
@@ -169,7 +164,7 @@ class KafkaSink(OutputSink):
         else:
             outputs = outputs[:]
         if outputs:
-            size = sum([output.size for output in outputs])
+            size = size_of(outputs)
             self.pending += len(outputs)
             self.bytes_out += size
             self._kept.append((len(outputs), size + _COST * len(outputs)))
@@ -194,9 +189,9 @@ class KafkaSink(OutputSink):
 
     # -- in the thread ---------------------------------------------------------------------------
 
-    def _run(self, deliver: Callable[[], None]) -> None:
+    def _run(self) -> None:
         try:
-            deliver()
+            self._deliver()
         except WallarooError as error:
             self._post(self._failed, str(error))
         except self._kafka.KafkaException as error:
@@ -205,45 +200,20 @@ class KafkaSink(OutputSink):
             self._producer.client.purge()
 
     def _deliver(self) -> None:
-        """Deliver at least once: the client sends again by itself what is not acknowledged."""
-        troubles: list[KafkaError] = []
-        # Each partition acknowledges on its own. What counts is how far all have: a checkpoint
-        # takes the first `written` outputs for delivered.
-        batches: deque[list[int]] = deque()  # how many outputs each has, and not acknowledged
+        """Deliver what comes within an interval together: in a transaction, if there are any.
 
-        def of_batch(outputs: int) -> Delivered:
-            batch = [outputs, outputs]
-            batches.append(batch)
-
-            def delivered(error: KafkaError | None, _message: Message) -> None:
-                if error is None:
-                    batch[1] -= 1
-                else:
-                    troubles.append(error)
-
-            return delivered
-
-        while not self._closed.is_set():
-            if outputs := self._next(_WAIT if not len(self._producer.client) else 0.0):
-                self._producer.send(outputs, of_batch(len(outputs)))
-            self._producer.client.poll(0.0 if not self._given.empty() else 0.005)
-            acknowledged = 0
-            while batches and not batches[0][1]:
-                acknowledged += batches.popleft()[0]
-            if acknowledged:
-                self._post(self._delivered, acknowledged)
-            if troubles:
-                raise self._producer.wrong(troubles[0])
-
-    def _deliver_once(self) -> None:
-        assert self._transactions is not None
-        interval = self._transactions.interval
+        Each partition acknowledges on its own. A checkpoint takes the first `written` outputs for
+        delivered, so outputs count when all of an interval are acknowledged.
+        """
+        transactions = self._transactions
+        interval = _INTERVAL if transactions is None else transactions.interval
         while not self._closed.is_set():
             outputs = list(self._next(_WAIT))
             if not outputs:
                 continue
             end = time.monotonic() + interval
-            self._producer.begin()
+            if transactions is not None:
+                self._producer.begin()
             self._producer.send(outputs)
             while (left := end - time.monotonic()) > 0:
                 if self._hurry.is_set() and self._given.empty():
@@ -252,7 +222,10 @@ class KafkaSink(OutputSink):
                 self._producer.send(more)
                 outputs += more
             position = outputs[-1].number + 1
-            if self._producer.commit(outputs, Position(position)):
+            if transactions is None:
+                if self._producer.flush():
+                    self._post(self._delivered, len(outputs))
+            elif self._producer.commit(outputs, Position(position)):
                 self._post(self._committed, len(outputs), position)
 
     def _next(self, seconds: float) -> Sequence[Produced]:
@@ -261,7 +234,7 @@ class KafkaSink(OutputSink):
         All outputs of one record were written together, so they are in one transaction.
         """
         try:
-            return self._given.get(timeout=seconds) if seconds else self._given.get_nowait()
+            return self._given.get(timeout=seconds)
         except queue.Empty:
             return ()
 

@@ -226,41 +226,6 @@ def test_a_topic_that_is_deleted_while_it_is_written_ends_the_run(
     assert re.match(said, sinks.problems[0])
 
 
-class HalfDeafBrokers:
-    """A producer whose partition 0 is acknowledged when asked, the other at once."""
-
-    def __init__(self):
-        self.there, self.late = [], []
-        self.counted = 0
-
-    def __len__(self):
-        return len(self.there) + len(self.late)
-
-    def produce(self, _topic, _value, _key, partition, delivered, *_rest):
-        (self.there if partition else self.late).append(delivered)
-
-    def poll(self, _seconds):
-        while self.there:
-            self.there.pop()(None, None)
-            self.counted += 1
-
-    def purge(self):
-        pass
-
-
-def test_an_output_counts_as_delivered_once_all_before_it_are(kafka, sinks, eventually):
-    sink = sinks.open(kafka.topic(2))
-    sink._producer.client = producer = HalfDeafBrokers()
-    sinks.write(sink, *outputs(0))
-    sinks.write(sink, *outputs(1, 2, partition=1))
-    eventually(lambda: producer.counted == 2)
-    producer.there.append(lambda *_: None)
-    eventually(lambda: producer.counted == 3)  # so what was posted before has run
-    assert sink.written == 0  # else a checkpoint takes output 0 for delivered
-    producer.there.append(producer.late.pop())
-    eventually(lambda: sink.written == 3)
-
-
 def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks, whole_kafka):
     with broker() as kafka:
         once_each, at_least = kafka.topic(), kafka.topic()
