@@ -291,13 +291,14 @@ def test_states_by_the_applications_own_codec_are_migrated_as_bytes(tmp_path, ca
     assert run(tmp_path / "c.migrated", app, "a\n") == "a 41\n"
 
 
-def test_a_state_that_shares_lists_at_every_level_is_shown_in_bytes():
+def test_a_state_that_shares_lists_at_every_level_is_shown_in_bytes(monkeypatch):
+    monkeypatch.setattr("wallaroo.transport.shadows._MOST_VALUES", 1 << 12)
     state = []
     for _ in range(100):
         state = [state, state]
     data = pickle.dumps(state)
     assert structure_of(data) == ["stored", base64.b64encode(data).decode()]
-    assert structure_of(pickle.dumps([[0] * 1000] * 1000))[0] == "list"
+    assert structure_of(pickle.dumps([[0] * 50] * 50))[0] == "list"
 
 
 def test_a_run_says_whether_and_where_it_resumes(copy, capsys):
