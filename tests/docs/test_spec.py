@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from wallaroo_docs.blocks import chapters, examples, rules
-from wallaroo_docs.promises import NotPromisedError
+from wallaroo_docs.performing import NotPromisedError
 from wallaroo_docs.running import agree, may_be_refused, results, rewritten
 
 from wallaroo import testing

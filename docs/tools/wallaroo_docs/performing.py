@@ -16,13 +16,22 @@ from types import ModuleType
 from typing import Any
 
 from wallaroo import testing
-from wallaroo.engine import Isolation
+from wallaroo.engine import Isolation, load_engine
 from wallaroo.loading import LoadedModule, load_file
 from wallaroo.testing import Result
 
 
 class BadExampleError(Exception):
     """There is a mistake in the example itself."""
+
+
+class NotPromisedError(Exception):
+    """An engine promises nothing about an example; the text says why."""
+
+
+def isolation_of(engine: str) -> Isolation:
+    """Return the mode in which examples run on an engine: `isolated` where it has that."""
+    return "isolated" if "isolated" in load_engine(engine).capabilities().isolation else "trusting"
 
 
 def loaded(name: str, source: str) -> LoadedModule:

@@ -14,8 +14,14 @@ from wallaroo.errors import WallarooParameterError
 from wallaroo.testing import Result
 from wallaroo.trace import NOT_COMPARED
 from wallaroo_docs.examples import RESULTS, Block, SpecExample, source_of
-from wallaroo_docs.performing import BadExampleError, execute, loaded, result_of_input
-from wallaroo_docs.promises import NotPromisedError, isolation_of
+from wallaroo_docs.performing import (
+    BadExampleError,
+    NotPromisedError,
+    execute,
+    isolation_of,
+    loaded,
+    result_of_input,
+)
 from wallaroo_docs.sessions import serve
 from wallaroo_docs.show import sections, shown, wrapped
 

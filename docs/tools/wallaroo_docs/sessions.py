@@ -27,7 +27,7 @@ from wallaroo_conformance.live.peers import SinkPeer, wait_until
 
 from wallaroo.engine import Engine, Handle, ServeOptions, Summary, load_engine
 from wallaroo.topology import Application
-from wallaroo_docs.promises import NotPromisedError, isolation_of
+from wallaroo_docs.performing import NotPromisedError, isolation_of
 
 _PATIENCE = 120.0  # seconds until an example that waits for something has failed
 _PORT = re.compile(r"(127\.0\.0\.1):\d+")
