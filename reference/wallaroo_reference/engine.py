@@ -82,7 +82,7 @@ class ReferenceEngine:
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
         """Listen on the application's sources and run until stopped."""
-        from wallaroo_reference.serving.server import serve  # asyncio, only where it is served
+        from wallaroo_reference.serving.server import Server  # asyncio, only where it is served
 
         compiled = options.isolation == "trusting"
         partitions, on_error = options.partitions or 1, options.on_error
@@ -119,7 +119,7 @@ class ReferenceEngine:
             make = Compiled if compiled else Interpreter
             return make(application, partitions=partitions, on_error=on_error, keeps=keeps)
 
-        return serve(application, machine, options, checkpoint)
+        return Server(application, machine, options, checkpoint=checkpoint)
 
     def stored(self, directory: Path) -> StoredCheckpoint:
         """Return the engine's part of a checkpoint, for `wallaroo checkpoint`."""

@@ -4,7 +4,8 @@ The caller's thread is free to wait, to show progress and to take signals. User 
 server's thread. If it never returns, the caller can still end the process.
 
 A sender is told that all was taken (frame-4) once the machine has processed it, or, with an input
-log (for a checkpoint or a recording), once it is on disk.
+log (for a checkpoint or a recording), once it is on disk: without one, records that are sequenced
+and not processed are lost if the process dies.
 
 A stop goes in order (stop-1) and ends after `stop_timeout` seconds at the latest
 (`wallaroo.transport.stop_clock`).
@@ -52,19 +53,17 @@ _log = logging.getLogger("wallaroo.reference")
 _GRACE = 1.0  # seconds the server's thread has to answer after a stop's time is over
 
 
-def serve(
-    application: Application,
-    make_machine: Callable[[], Machine],
-    options: ServeOptions,
-    checkpoint: CheckpointOptions | None = None,
-) -> Handle:
-    """Listen on the application's sources and run until stopped.
+class Server(Receiver, Handle):
+    """A served application: it listens on its sources and runs until it is stopped.
 
     Args:
         application: what to run.
         make_machine: makes a machine for it, without state; with a checkpoint, one that keeps.
         options: how.
+        addresses: see `wallaroo.transport.listener.Listener`.
+        clock: returns the arrival time of a record, in nanoseconds since 1970.
         checkpoint: whether state and input outlive the process.
+        thread: has the event loop; `None`: one of its own.
 
     Raises:
         CheckpointError: the checkpoint cannot be used.
@@ -72,16 +71,6 @@ def serve(
         ListenError: an address cannot be listened on.
         DeadLetterFileError: the file for dead letters cannot be opened.
         WallarooParameterError: stdin, or a sink, is not possible as it is asked for.
-    """
-    return Server(application, make_machine, options, checkpoint=checkpoint)
-
-
-class Server(Receiver, Handle):
-    """A served application.
-
-    A sender is told that all was taken once the machine has processed it, or, with an input log,
-    once it is on disk: records that are sequenced and not processed are lost if the process dies
-    without one.
     """
 
     def __init__(

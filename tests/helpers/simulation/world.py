@@ -116,10 +116,6 @@ class World:
         """Have something happen in `delay` seconds."""
         heapq.heappush(self._events, (self.now + delay, next(self._numbers), event))
 
-    def next_at(self) -> float | None:
-        """Return when something happens next, if anything does."""
-        return self._events[0][0] if self._events else None
-
     def let_happen(self, until: float) -> bool:
         """Let the first thing happen that is due until then, and return whether there was one."""
         if not self._events or self._events[0][0] > until:
