@@ -20,6 +20,7 @@ from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.law import LawResult, Status
 from wallaroo_conformance.judge.laws import ANSWERS
+from wallaroo_conformance.judge.oracle import REFERENCE
 from wallaroo_conformance.judge.results import Failure, Report, fits, versions
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
@@ -140,7 +141,7 @@ def _refuse_blindness(search: Search) -> None:
     Raises:
         HarnessError: it is not found.
     """
-    reference = search.oracle.reference
+    reference = search.check.reference or load_engine(REFERENCE)
     budget = Budget(_CANARY_CASES, variant_every=0)
     canary = Search(_Forgetful(reference), Check(budget, fail_fast=True, reference=reference))
     canary.search()

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from wallaroo_conformance.definition import Definition
 from wallaroo_docs.blocks import chapters, examples, rules
 from wallaroo_docs.performing import NotPromisedError
 from wallaroo_docs.running import agree, may_be_refused, results, rewritten
 
 from wallaroo import testing
-from wallaroo.engine import engine_names, load_engine
+from wallaroo.engine import Capabilities, engine_names, load_engine
 from wallaroo.errors import EngineNotFoundError, UnsupportedTopology
 from wallaroo.trace import Trace
 
@@ -37,8 +38,9 @@ EXAMPLES = [example for path in chapters() for example in examples(path, evaluat
 def cases():
     """Return (example, engine) for all; what needs no engine is run once."""
     pairs, installed = [], engine_names()
+    engines_of = {"application": [*installed, Defined.name], "session": installed}
     for example in EXAMPLES:
-        engines = installed if example.parsed.kind in ("application", "session") else ["-"]
+        engines = engines_of.get(example.parsed.kind, ["-"])
         for engine in engines:
             name = example.parsed.name if engine == "-" else f"{example.parsed.name}-{engine}"
             pairs.append(pytest.param(example, engine, id=name, marks=marks(example, engine)))
@@ -59,6 +61,20 @@ def kills(example):
 
 def nightly():
     return settings.get_current_profile_name() == "nightly"
+
+
+def found(name):
+    return Defined() if name == Defined.name else load_engine(name)
+
+
+class Defined(Definition):
+    """The definition, which is no installed engine: it serves nothing."""
+
+    def capabilities(self):
+        return Capabilities()
+
+    def check(self, application):
+        pass
 
 
 class Noting:
@@ -103,6 +119,9 @@ def answered_by_spark():
 @pytest.mark.parametrize(("example", "engine"), cases())
 def test_example(example, engine, request, monkeypatch):
     example.namespace["engine"] = engine
+    if engine == Defined.name:
+        for module in ("wallaroo.testing", "wallaroo.testing.session", "wallaroo_docs.promises"):
+            monkeypatch.setattr(f"{module}.load_engine", found)
     if engine == "spark" and kills(example) and not nightly():
         pytest.skip("tests/spark/live/test_time.py kills Spark just so; this is run at night too")
     if engine == "spark" and not kills(example):

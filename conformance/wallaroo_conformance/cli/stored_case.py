@@ -23,7 +23,7 @@ from wallaroo_conformance.search.judging import replayed
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Run a stored case on engines, and print how each differs from the reference."""
+    """Run a stored case on engines, and print how each differs from what judges it."""
     example = _read(options.case)
     if options.python:
         print(module_text(example.case, f"{example.rule} {example.law}".strip()), end="")
@@ -69,7 +69,7 @@ def _run(example: Counterexample, engine: Engine) -> int:
         print(f"{engine.name}: unsupported: {result.beyond}")
         return INCOMPLETE
     if result.failure is None:
-        print(f"{engine.name} does what the reference does:")
+        print(f"{engine.name} does what the {result.meaning.judged_by} does:")
         print("\n".join(f"  {line}" for line in trace_lines(result.actual)))
         return KEPT
     option = getattr(engine, "option", "")

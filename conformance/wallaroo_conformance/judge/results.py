@@ -38,7 +38,7 @@ class Failure:
         laws: of each of these rules, the law that the case has met. Where there is no case, it is
             known which law is broken.
         case: the reduced case; `None` where there is none, for live servers.
-        expected: the reference's trace.
+        expected: what it had to give.
         actual: what the engine gave instead.
         text: what happened, where there is no trace to compare.
         may_be_same: it was found after another failure and may have the same cause.
@@ -46,6 +46,7 @@ class Failure:
         cut_short: the check ended before the case was as small as it gets.
         jobs: engine jobs that the reduction took.
         stored: the file it was stored in, `None` if it was not.
+        judged_by: what says what it had to give: the reference, or of the reference the definition.
     """
 
     laws: tuple[Law, ...]
@@ -58,6 +59,7 @@ class Failure:
     cut_short: bool = False
     jobs: int = 0
     stored: str | None = None
+    judged_by: str = "reference"
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -109,6 +111,7 @@ class Failure:
             "cut short": self.cut_short,
             "jobs": self.jobs,
             "stored": self.stored,
+            "judged by": self.judged_by,
         }
 
 

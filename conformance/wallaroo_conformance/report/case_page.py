@@ -15,13 +15,14 @@ from markupsafe import Markup
 from wallaroo.canonical import structure_or_kind
 from wallaroo.drawing.labels import node_label
 from wallaroo.drawing.svg import svg
-from wallaroo.engine import Engine, load_engine
+from wallaroo.engine import Engine
 from wallaroo.readable import structure_text
 from wallaroo.topology import Application
 from wallaroo.user_code.calls import Call, CallSite, instrument
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
+from wallaroo_conformance.judge.oracle import Judging, oracle_for
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.report.pages import case_texts, rendered
 from wallaroo_conformance.report.showing import (
@@ -40,21 +41,23 @@ _NOT_SHOWN = ("initial_value", "apply", "initial_accumulator")
 
 
 def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
-    """Run a counterexample on an engine and on the reference, and return the page about it.
+    """Run a counterexample on an engine and on what judges it, and return the page about it.
 
     Args:
         example: the counterexample.
-        engine: what is compared with the reference.
+        engine: what is judged.
         path: of its file, for the command that replays it.
     """
     result = replayed(example, engine)
     application = assemble(result.meaning.case)
-    reference = calls_of(load_engine("reference"), result.meaning.case)
+    judged_by = oracle_for(engine).reference
+    reference = calls_of(judged_by, result.meaning.case)
     other = {} if result.beyond else calls_of(engine, result.meaning.case, dict(result.options))
     rule = result.failure.rule if result.failure else example.rule
     return rendered(
         "case.html",
         engine=engine.name,
+        judged_by=f"the {judged_by.name}",
         path=path,
         option=getattr(engine, "option", "") or f"--engine {engine.name}",
         example=example,
@@ -72,7 +75,9 @@ def case_page(example: Counterexample, engine: Engine, *, path: str) -> str:
     )
 
 
-def calls_of(engine: Engine, case: ConformanceCase, options: dict[str, Any] | None = None) -> Calls:
+def calls_of(
+    engine: Judging, case: ConformanceCase, options: dict[str, Any] | None = None
+) -> Calls:
     """Run a case and return the calls of its user code.
 
     They are empty where an engine runs user code in another process.

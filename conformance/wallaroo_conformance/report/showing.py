@@ -201,7 +201,7 @@ def coverage_text(result: CoverageResult) -> str:
 
 def _columns(failure: Failure, engine: str, width: int) -> str:
     column = max(24, (width - 8) // 2)
-    lines = [f"    {'the reference':{column}}  {engine}"]
+    lines = [f"    {f'the {failure.judged_by}':{column}}  {engine}"]
     for mark, left, right in traces_side_by_side(failure.expected, failure.actual):
         cells = [textwrap.wrap(text, column) for text in (left, right)]
         for row in zip_longest(*cells, fillvalue=""):

@@ -10,7 +10,7 @@ from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.findings import Failing
-from wallaroo_conformance.search.judging import Judge
+from wallaroo_conformance.search.judging import Judge, doubt
 
 _SLOW_JOB = 0.25  # seconds
 _FEW = 16
@@ -41,6 +41,8 @@ def failure_of(judge: Judge, failing: Failing, *, reduce: bool) -> Failure:
         reduced.case,
         expected=reduced.meaning.trace,
         actual=alone if isolated else reduced.result,
+        text=doubt(reduced.meaning),
+        judged_by=reduced.meaning.judged_by,
         alone=isolated,
         cut_short=cut_short,
         jobs=runner.jobs - jobs,

@@ -1,4 +1,4 @@
-"""Judging: runs cases on engine and reference, and notes the differences.
+"""Judging: runs cases on engine and oracle, and notes the differences.
 
 A case whose engine cannot or need not run it is *beyond* the engine: it is counted and not run.
 """
@@ -19,7 +19,13 @@ from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences, says_something
 from wallaroo_conformance.judge.laws import exercised
-from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
+from wallaroo_conformance.judge.oracle import (
+    REFERENCE,
+    Meaning,
+    Oracle,
+    definition_oracle,
+    oracle_for,
+)
 from wallaroo_conformance.judge.relations import RELATIONS, Variant
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.findings import Failing, Findings
@@ -187,22 +193,23 @@ class Judge:
         if isinstance(second_trace, Trace) and variant.agree(first_trace, second_trace):
             self.findings.kept[relation.id] += right and says_something(answer)
         elif len(self.findings.failing) == before and right:
-            # Both answers are the reference's, and still they disagree: the reference is wrong.
+            # Both answers are the oracle's, and still they disagree: the oracle is wrong.
             self.findings.failures.append(
                 Failure(
                     (relation,),
                     variant.case,
                     expected=answer,
                     actual=result,
-                    text="both traces are those of the reference, which breaks it too",
+                    text=f"both traces are those of the {second.judged_by}, which breaks it too",
                     may_be_same=bool(self.findings.failures),
+                    judged_by=second.judged_by,
                 )
             )
 
 
 def judge_of(runner: Runner) -> Judge:
     """Return a judge that notes what it finds for nobody else."""
-    return Judge(runner, reference_oracle(), Findings(Claims(runner.capabilities)))
+    return Judge(runner, oracle_for(runner.engine), Findings(Claims(runner.capabilities)))
 
 
 @dataclass(frozen=True)
@@ -242,5 +249,24 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
     if (excuse := judge.findings.excuse(failing)) is not None:
         return Replayed(meaning, beyond=f"it differs, as {excuse}")
     laws = judge.findings.laws_of(failing)
-    failure = Failure(laws, meaning.case, meaning.trace, actual).filed(example.rule)
-    return Replayed(meaning, actual, failure=failure, options=options)
+    failure = Failure(
+        laws, meaning.case, meaning.trace, actual, text=doubt(meaning), judged_by=meaning.judged_by
+    )
+    return Replayed(meaning, actual, failure=failure.filed(example.rule), options=options)
+
+
+def doubt(meaning: Meaning) -> str:
+    """Return why what a case means may be wrong itself; empty: there is no reason to think so.
+
+    The definition is asked where the reference judges.
+    """
+    if meaning.judged_by != REFERENCE:
+        return ""
+    [defined] = definition_oracle().ask([meaning.case])
+    kinds = differences(defined.trace, meaning.trace)
+    if not kinds:
+        return ""
+    return (
+        "the reference may be the broken side: by the definition this case ends otherwise "
+        f"({', '.join(sorted(kinds))}). Try: wallaroo conform --engine reference"
+    )

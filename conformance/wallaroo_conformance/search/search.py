@@ -12,7 +12,7 @@ from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Result
-from wallaroo_conformance.judge.oracle import Meaning, Oracle, reference_oracle
+from wallaroo_conformance.judge.oracle import Meaning, Oracle, oracle_for
 from wallaroo_conformance.judge.relations import Relation
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
@@ -90,7 +90,7 @@ class Search:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.check = check
-        self.oracle = Oracle(check.reference) if check.reference else reference_oracle()
+        self.oracle = Oracle(check.reference) if check.reference else oracle_for(engine)
         self._deadline = Deadline(check.budget.seconds, clock)
         self.runner = Runner(engine, check.job, check.options, self._deadline)
         most = max(int(check.job * _OWN_CASES), 1)

@@ -1,0 +1,51 @@
+"""The definition judges the interpreter: it finds what mutants plant there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from wallaroo_conformance.cases.counterexamples import stored
+from wallaroo_conformance.checking import check_engine
+from wallaroo_conformance.judge.oracle import REFERENCE
+from wallaroo_conformance.report.showing import failure_text
+from wallaroo_conformance.search.budget import Budget, Check
+from wallaroo_conformance.search.search import Search
+from wallaroo_mutants.catalogue import broken, read
+
+from wallaroo.engine import load_engine
+
+INSIDE = Path(__file__).parents[2] / "conformance/wallaroo_conformance/definition"
+MOST_LINES = 1_000
+
+
+def test_it_is_small():
+    lines = [line for path in INSIDE.glob("*.py") for line in path.read_text("utf-8").splitlines()]
+    assert len(lines) <= MOST_LINES
+
+
+def test_it_finds_each_fault_that_a_mutant_plants_in_the_interpreter():
+    reference = load_engine(REFERENCE)
+    examples = [(one.rule, replace(one.case, isolation="isolated")) for one in stored()]
+    missed = []
+    for mutant in read("reference"):
+        own = [case for rule, case in examples if rule == mutant.rule]
+        with mutant.patch.in_place():
+            search = Search(reference)
+            if mutant.rule and not any(map(search.failure_of, own)):
+                missed.append(mutant.name)
+    assert missed == []
+
+
+def test_a_failure_of_the_reference_says_who_judged_it():
+    with broken("falsy filtered").patch.in_place():
+        report = check_engine(REFERENCE, Check(Budget(200), rules="compute-1", fail_fast=True))
+    text = failure_text(report.failures[0], REFERENCE)
+    assert "the definition" in text
+    assert "the reference may be" not in text
+
+
+def test_a_failure_of_another_engine_says_if_the_reference_is_the_broken_side():
+    with broken("falsy filtered").patch.in_place():
+        report = check_engine("compiled", Check(Budget(200), rules="compute-1", fail_fast=True))
+    assert "the reference may be the broken side" in failure_text(report.failures[0], "compiled")
