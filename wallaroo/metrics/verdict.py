@@ -31,7 +31,7 @@ def not_ready(registry: Registry) -> list[str]:
         if registry.holds_back(sink):
             name = escaped(f"{pipeline}/{index}")
             away = "is slow" if sink.connected else "is away"
-            wait = f"{_waiting(sink.waiting)} for it"
+            wait = f"{_waiting(sink.waiting, 'output')} for it"
             found.append(f"sources are not read: sink {name} {away}, and {wait}")
     if registry.held_back and not found:
         found.append(f"sources are not read: {registry.held_back}")
@@ -53,8 +53,8 @@ def verdict(registry: Registry, figures: dict[str, Any]) -> dict[str, Any]:
     return {"level": level, "text": text, "node": node}
 
 
-def _waiting(outputs: int) -> str:
-    return "1 output waits" if outputs == 1 else f"{outputs:,} outputs wait"
+def _waiting(number: int, what: str) -> str:
+    return f"1 {what} waits" if number == 1 else f"{number:,} {what}s wait"
 
 
 def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int | None]:
@@ -75,7 +75,7 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
 def _at_a_sink(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     for sink in sorted(figures["sinks"], key=lambda one: -one["waiting"]):
         name = escaped(sink["name"])
-        wait = _waiting(sink["waiting"])
+        wait = _waiting(sink["waiting"], "output")
         if (since := sink["waiting_for"]) is not None and since >= 1:
             wait += f", the oldest for {duration(round(since))}"
         if sink["full"]:
@@ -116,13 +116,9 @@ def _stands(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     """Say that nothing is processed although messages wait."""
     if figures["stands"] < _IDLE or figures["held_back"]:
         return None
-    waits = _messages(figures["backlog"])
+    waits = _waiting(figures["backlog"], "message")
     text = f"Nothing was processed for {duration(round(figures['stands']))}, and {waits}."
     return "bad" if figures["stands"] >= _IDLE_LONG else "warning", text, None
-
-
-def _messages(waiting: int) -> str:
-    return "1 message waits" if waiting == 1 else f"{waiting:,} messages wait"
 
 
 def _name(node: dict[str, Any]) -> str:
@@ -201,7 +197,9 @@ def _calm(figures: dict[str, Any]) -> tuple[str, str, int | None]:
         done = f"{figures['processed_rate']:,.0f} a second are"
         if not figures["processed_rate"]:
             done = "nothing is"
-        text = f"Nothing comes now; {_messages(figures['backlog'])}, and {done} processed."
+        text = (
+            f"Nothing comes now; {_waiting(figures['backlog'], 'message')}, and {done} processed."
+        )
         return "good" if figures["processed_rate"] else "warning", text, None
     if not any(source["frames"] for source in figures["sources"]):
         return "good", "It waits for its first message.", None

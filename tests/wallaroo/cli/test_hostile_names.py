@@ -65,7 +65,7 @@ COMMANDS = [
     ["explain", "r", "app.py", "--output", "0"],
     ["explain", "r", "app.py", "--dead-letter", "0"],
     ["send", "--dead-letters", "DEAD", "--to", "a@127.0.0.1:1"],
-    ["conform", "--app", "app.py", "--lines", "in.txt"],
+    ["conform", "--app", "app.py", "--lines", "in.txt", "--cases", "20"],
     ["compare", "FILE", "in.txt"],
     ["load", "FILE", "--to", "127.0.0.1:1"],
 ]
