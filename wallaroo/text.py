@@ -22,6 +22,15 @@ def escaped(text: str) -> str:
     )
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things as people write it.
+
+    >>> counted(1, "message"), counted(2000, "message")
+    ('1 message', '2,000 messages')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def survives_json(text: str) -> bool:
     """Whether a text is the same after it was written as JSON and read back.
 

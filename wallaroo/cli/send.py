@@ -23,7 +23,7 @@ from wallaroo.cli.terminal import byte_progress
 from wallaroo.config import format_address
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.frames import frame, payload_of_line
-from wallaroo.text import escaped, reason
+from wallaroo.text import counted, escaped, reason
 from wallaroo.transport.sink import unacknowledged
 
 _AT_ONCE = 64 * 1024  # bytes that are read or written at once
@@ -148,8 +148,8 @@ def _send_dead_letters(options: argparse.Namespace) -> int:
         to = targets(path, counts, options.to)
         rotated = f" and {len(files) - 1} rotated beside it" if len(files) > 1 else ""
         print(
-            f"{escaped(str(path))}{rotated}: {_number(files.letters, 'dead letter')}, "
-            f"{_number(counts.total(), 'message')} to send",
+            f"{escaped(str(path))}{rotated}: {counted(files.letters, 'dead letter')}, "
+            f"{counted(counts.total(), 'message')} to send",
             file=sys.stderr,
         )
         left_out = files.left_out + Counter(
@@ -160,7 +160,7 @@ def _send_dead_letters(options: argparse.Namespace) -> int:
             }
         )
         for (what, why), number in left_out.items():
-            print(escaped(f"not sent: {_number(number, what)} {why}"), file=sys.stderr)
+            print(escaped(f"not sent: {counted(number, what)} {why}"), file=sys.stderr)
         for address in to.values():  # before anything is sent: do they all listen?
             _connect(address, options.wait).close()
         for number, (source, address) in enumerate(to.items(), 1):
@@ -360,8 +360,4 @@ def _unknown(what: str) -> WallarooError:
 
 
 def _amount(sent: Sent) -> str:
-    return f"{_number(sent.messages, 'message')} ({sent.size:,} bytes)"
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
+    return f"{counted(sent.messages, 'message')} ({sent.size:,} bytes)"

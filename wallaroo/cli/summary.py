@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from wallaroo.engine import Progress, Summary
 from wallaroo.metrics.silence import named
-from wallaroo.text import escaped
+from wallaroo.text import counted, escaped
 from wallaroo.topology import Application
 
 
@@ -92,10 +92,10 @@ def as_lines(application: Application, engine: str, summary: Summary) -> list[st
         if count:
             lines.append(f"  {pipeline}: {count:,} outputs of sink {index} undelivered")
     for source, count in summary.tombstones.items():
-        lines.append(f"  {source}: {count:,} record{'s' * (count > 1)} without a value filtered")
+        lines.append(f"  {source}: {counted(count, 'record')} without a value filtered")
     for (step, what), count in sorted(summary.late.items()):
         said = "late, dropped" if what == "dropped" else "late for some of the windows"
-        lines.append(f"  {step}: {count:,} message{'s' * (count > 1)} {said}")
+        lines.append(f"  {step}: {counted(count, 'message')} {said}")
     if summary.open_windows == 1:
         lines.append("  1 window was open at the end, and what is in it is lost")
     elif summary.open_windows:

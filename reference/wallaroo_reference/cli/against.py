@@ -22,7 +22,7 @@ from wallaroo import readable
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.keys import encode_key, key_from_json
 from wallaroo.loading import load_function
-from wallaroo.text import escaped
+from wallaroo.text import counted, escaped
 from wallaroo.trace import NOT_COMPARED
 
 _NOT_COMPARED = frozenset({*NOT_COMPARED, "number"})
@@ -68,7 +68,7 @@ def _show_all(differences: Iterator[tuple[_Version, _Version]], apps: Sequence[s
         print(escaped(f"{' and '.join(apps)} do the same"))
         return 0
     at = len(records - {_AT_THE_END})
-    print(f"{count:,} difference{'s' * (count != 1)}, at {at:,} record{'s' * (at != 1)}")
+    print(f"{counted(count, 'difference')}, at {counted(at, 'record')}")
     return 1
 
 

@@ -13,6 +13,7 @@ from wallaroo.judging import DeadLetterError
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.keys import key_to_json
 from wallaroo.readable import structure_text
+from wallaroo.text import counted
 from wallaroo.trace import canonical_json, output_to_json
 from wallaroo.windows import CountWindows
 from wallaroo_reference.isolated.copies import thaw
@@ -198,7 +199,7 @@ def _firing_lines(step: Step) -> Iterator[str]:
     yield f"fired: {_cause_text(step)}"
     count = len(step.puts)
     stored = ", beside those that the stored state has met" if step.stored else ""
-    yield f"{count:,} message{'s' * (count != 1)} in it{stored}:"
+    yield f"{counted(count, 'message')} in it{stored}:"
     for put in step.puts[:_MESSAGES]:
         yield f"  {put.lineage} at {_time(put.time)}: {_shown(put.message)}"
     if count > _MESSAGES:
@@ -211,7 +212,7 @@ def _gave_lines(step: Step) -> Iterator[str]:
         if step.problem is None:
             yield "gave nothing"
     elif step.place is not None and step.place.multi:
-        yield f"gave {len(step.gave):,} message{'s' * (len(step.gave) != 1)}:"
+        yield f"gave {counted(len(step.gave), 'message')}:"
         for message in step.gave[:_ITEMS]:
             yield f"  {_shown(message)}"
         if len(step.gave) > _ITEMS:
