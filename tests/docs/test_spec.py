@@ -120,7 +120,7 @@ def answered_by_spark():
 def test_example(example, engine, request, monkeypatch):
     example.namespace["engine"] = engine
     if engine == Defined.name:
-        for module in ("wallaroo.testing", "wallaroo.testing.session", "wallaroo_docs.promises"):
+        for module in ("wallaroo.testing", "wallaroo.testing.session", "wallaroo_docs.performing"):
             monkeypatch.setattr(f"{module}.load_engine", found)
     if engine == "spark" and kills(example) and not nightly():
         pytest.skip("tests/spark/live/test_time.py kills Spark just so; this is run at night too")
