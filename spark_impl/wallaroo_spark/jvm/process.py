@@ -60,7 +60,7 @@ def unfinished(archive: Path) -> Path | None:
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _START_TIMEOUT = 60.0  # seconds until the JVM must have reported its port
 _END_TIMEOUT = 5.0  # seconds for the JVM's shutdown hooks, after which it is killed
-_ARCHIVE_TIMEOUT = 90.0  # the same if it writes an archive of its classes
+_ARCHIVE_TIMEOUT = 300.0  # the same if it writes an archive of its classes
 _EXIT_CODES = (0, 143)  # exit codes of a JVM that ended in order
 _UNCAUGHT = 'Exception in thread "main" org.apache.spark.SparkException: '
 _LAST_LINES = 20  # last lines of its stderr, kept for error texts
