@@ -55,7 +55,7 @@ class FindingsObserver(Observer):
         self._begun: dict[Place, dict[int, Any]] = {}  # what each step's last window began with
         self._thorough = thorough
         self._attributes = {
-            id(use.component): _attributes(use.component) for use in application.components()
+            id(use.component): _Attributes(use.component) for use in application.components()
         }
 
     # -- called by the interpreter ----------------------------------------------------------------
@@ -183,7 +183,7 @@ class FindingsObserver(Observer):
             self._examine_attributes(place, lineage, route)
 
     def _examine_attributes(self, place: Place, lineage: Lineage, record: Component) -> None:
-        if _attributes(record) != self._attributes[id(record)]:
+        if self._attributes[id(record)].altered():
             self._add_finding(
                 FindingKind.COMPONENT_ALTERED,
                 place,
@@ -295,13 +295,51 @@ _HOW_IT_FAILED = {
 }
 
 
-def _attributes(record: Component) -> Any:
-    """Return the canonical structures of an instance's attributes and of its classes' data."""
+class _Attributes:
+    """The attributes of a component's instance, and its classes' data, as they were at first.
+
+    What pickles to the same bytes as before has the same structure, so a large table is pickled at
+    each look and its structure is found once. Equal values may pickle to other bytes.
+    """
+
+    def __init__(self, component: Component) -> None:
+        self._component = component
+        self._blobs: dict[str, bytes] = {}  # bytes of each attribute as it was at first
+        self._first: dict[str, Any] = {}
+        self._first = self._structures()
+
+    def altered(self) -> bool:
+        """Whether they are others now."""
+        return self._structures() != self._first
+
+    def _structures(self) -> dict[str, Any]:
+        """Return the canonical structures of the attributes, by name."""
+        structures = {}
+        for name, value in _attributes(self._component).items():
+            # What cannot be reduced, such as an abstract class's registry, cannot be compared.
+            with contextlib.suppress(Exception, SystemExit):
+                structures[name] = self._structure(name, value)
+        return structures
+
+    def _structure(self, name: str, value: Any) -> Any:
+        blob = b""
+        with contextlib.suppress(Exception, SystemExit):  # a lambda has a structure all the same
+            blob = pickle.dumps(value, PROTOCOL)
+        if blob and self._blobs.get(name) == blob:
+            return self._first[name]
+        found = structure(value)
+        if found == self._first.get(name, found):
+            self._blobs[name] = blob
+        return found
+
+
+def _attributes(record: Component) -> dict[str, Any]:
+    """Return an instance's attributes and its classes' data, by name."""
     component = record.component
     if isinstance(component, type):  # handed over as a class: the instance that is called
         component = getattr(record.call, "__self__", component)
     if isinstance(component, type) or hasattr(component, "__wrapped__"):
-        return None
+        return {}
     attributes = {
         name: value
         for base in reversed(type(component).__mro__[:-1])
@@ -309,12 +347,7 @@ def _attributes(record: Component) -> Any:
         if not name.startswith("__") and not callable(value) and not hasattr(value, "__get__")
     }
     attributes.update(getattr(component, "__dict__", None) or {})
-    structures = {}
-    for name, value in attributes.items():
-        # What cannot be reduced, such as an abstract class's registry, cannot be compared.
-        with contextlib.suppress(Exception, SystemExit):
-            structures[name] = structure(value)
-    return structures
+    return attributes
 
 
 def _same(frozen: Any, current: Any) -> bool:
