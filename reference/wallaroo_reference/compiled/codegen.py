@@ -298,33 +298,35 @@ class Program(Text):
         number = list(self._application.partition).index(operation.partition)
         partition = self._application.partition[operation.partition]
         states = self.use(f"states_{number}")
-        key, variable = repr(SINGLE_KEY), f"k{index}"
-        identity_text = repr(identity(SINGLE_KEY))
+        key, variable, exact = repr(SINGLE_KEY), f"k{index}", ""
         if operation.route is not None:
             key = variable
             route = self.call("partition", index, operation.route.call, operation.route.name)
             self.line(indent, f"{key} = {route}({message})")
-            # A key of another type is looked up as MISSING, which is never found, so `enter` judges
-            # it. The same holds for tuples, which are stored by their encoding.
-            identity_text = f"{key} if {self.exactness(key, partition)} else {self.use('MISSING')}"
         elif operation.keyed and self._key != ALL:
             key = variable = self._key
-            identity_text = f"{key} if {self.exactness(key, partition)} else {self.use('MISSING')}"
+        if key == variable:
+            # A key of another type is not looked up, so `enter` judges it. The same holds for
+            # tuples, which are stored by their encoding.
+            exact = self.exactness(key, partition)
         assert self.spot is not None
         self.spot = replace(self.spot, key=variable, partition=partition.name)
-        cell_text = key if identity_text != repr(identity(SINGLE_KEY)) else identity_text
+        cell_text = key if exact else repr(identity(SINGLE_KEY))
         noted = f"{self.use(f'changed_{number}')}[{{}}] = None" if self.keeps else ""
-        if noted and cell_text != identity_text:
+        if noted and exact:
             self.line(indent, f"d{index} = {key}")  # the identity of the key: the key, or
         self.line(indent, "try:")
-        self.line(indent + 1, f"s{index} = {states}[{identity_text}]")
+        if exact:
+            self.line(indent + 1, f"if not ({exact}):")
+            self.line(indent + 2, "raise KeyError")
+        self.line(indent + 1, f"s{index} = {states}[{cell_text}]")
         if partition.expire_after is not None:  # key-4
             visits, times = self.use(f"visits_{number}"), self.use("times")
             self.line(indent + 1, f"{visits}[{cell_text}] = {times}.now")
             if noted:
                 self.line(indent + 1, noted.format(cell_text))
         self.line(indent, "except KeyError:")
-        if noted and cell_text != identity_text:  # another value stands for it
+        if noted and exact:  # another value stands for it
             self.line(indent + 1, f"s{index}, d{index} = entered(store_{number}, {key})")
             return noted.format(f"d{index}")
         self.line(indent + 1, f"s{index} = enter(store_{number}, {key})")
@@ -332,14 +334,15 @@ class Program(Text):
 
     def _pair(self, indent: int, index: int, visit: str) -> None:
         """Write the call of a state computation and the check of its result (state-2)."""
-        whole = f"{self.use('type')}(r{index}) is {self.use('tuple')}"
         self.line(indent, f"r{index} = {visit}")
         self.line(indent, "try:")
-        self.line(indent + 1, f"m{index}, changed = r{index} if {whole} else (None, None)")
+        self.line(indent + 1, f"if {self.use('type')}(r{index}) is not {self.use('tuple')}:")
+        self.line(indent + 2, f"r{index} = pair_of(r{index})")
+        self.line(indent + 1, f"m{index}, changed = r{index}")
         self.line(indent, "except ValueError:")
         self.line(indent + 1, "changed = None")
         self.line(indent, "if changed is not True and changed is not False:")
-        self.line(indent + 1, f"m{index}, changed = pair_of(r{index})")
+        self.line(indent + 1, f"pair_of(r{index})")
 
     def _take_out(self, index: int, step: Step, operation: Windowed) -> None:
         """Write the function that processes what a window gives (window-4)."""
@@ -354,7 +357,8 @@ class Program(Text):
         self.spot = Spot(sink.pipeline, None, position, sink.index, Reason.ENCODE, self._loops)
         encoder = sink.config.encoder
         encode = self.call("encode", index, encoder.call, encoder.name)
-        write = self.use(f"write_{list(self._application.sinks).index(sink.id)}")
+        # A call of a list's method by its name is quicker than that of the bound method.
+        write = self.use(f"outputs_{list(self._application.sinks).index(sink.id)}") + ".append"
         outer = indent
         if several:
             self.line(outer, "try:")
@@ -371,15 +375,15 @@ class Program(Text):
             return
         # An encoder annotated to return text is encoded directly; other results raise, see below.
         text = getattr(encoder.call, "__annotations__", {}).get("return")
-        if text in (str, "str"):
-            self.line(indent, "if data is not None:")
-        else:
+        if text not in (str, "str"):
             self.line(indent, f"if {self.use('type')}(data) is {self.use('bytes')}:")
             self.line(indent + 1, f"{write}(data)")
             self.line(indent, "elif data is not None:")
-        self.line(indent + 1, "try:")
-        self.line(indent + 2, f"{write}({self.use('utf8')}(data))")
-        self.line(indent + 1, "except (TypeError, UnicodeEncodeError):")
+            indent += 1
+        self.line(indent, "try:")
+        self.line(indent + 1, f"{write}({self.use('utf8')}(data))")
+        self.line(indent, "except (TypeError, UnicodeEncodeError):")
+        self.line(indent + 1, "if data is not None:")
         self.line(indent + 2, f"{write}(written_of(data))")
         if several:
             self.caught(outer)

@@ -283,7 +283,7 @@ class Compiled:
             if isinstance(step, RangePanes):
                 names[f"panes_{index}"], names[f"changed_at_{index}"] = step.panes, step.changed
         for index, outputs in enumerate(self.outputs.values()):
-            names[f"write_{index}"] = outputs.append
+            names[f"outputs_{index}"] = outputs
         return names
 
     # -- what generated code calls off the usual path ---------------------------------------------

@@ -70,8 +70,8 @@ def sink():
     return wallaroo.TCPSinkConfig("127.0.0.1", 1, encode)
 
 
-def test_compiled_where_time_decides_nothing_the_source_is_what_it_was():
-    """`compiled_source.txt` is what was generated before there were graphs, keys and windows."""
+def test_compiled_where_time_decides_nothing_no_line_serves_it():
+    """`compiled_source.txt` has nothing for graphs, keys and windows, which would cost time."""
     addresses = ["--in", "127.0.0.1:0", "--out", "127.0.0.1:0"]
     application = load_application(HERE.parents[2] / "examples" / "word_count.py", addresses)
     assert compiled_source(application) == (HERE / "compiled_source.txt").read_text("utf-8")
