@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise, repeat
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from wallaroo.kafka_records import Produced
@@ -110,7 +111,7 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
     )
     if _overlap(ordered):
         # Nodes stand in topological order: an index orders the steps that a message meets.
-        messages.sort(key=lambda arrival: (lineage_order(arrival[0]), arrival[1]))
+        messages.sort(key=itemgetter(0, 1) if _alike(ordered) else _by_lineage_and_node)
     return messages
 
 
@@ -121,12 +122,25 @@ def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, Any]]:
         chain.from_iterable([zip(run.lineages, run.outputs, strict=True) for run in ordered])
     )
     if _overlap(ordered):
-        outputs.sort(key=lambda output: lineage_order(output[0]))
+        outputs.sort(key=itemgetter(0) if _alike(ordered) else _by_lineage)
     return outputs
 
 
 def _first(run: Messages | Outputs) -> Lineage:
     return lineage_order(run.lineages[0])
+
+
+def _by_lineage(output: tuple[Lineage, Any]) -> Lineage:
+    return lineage_order(output[0])
+
+
+def _by_lineage_and_node(arrival: Arrival) -> tuple[Lineage, int]:
+    return lineage_order(arrival[0]), arrival[1]
+
+
+def _alike(runs: Iterable[Messages | Outputs]) -> bool:
+    """Whether all lineages have as many numbers, so that they are in order as they are."""
+    return len(set(map(len, chain.from_iterable([run.lineages for run in runs])))) == 1
 
 
 def _overlap(ordered: list[Any]) -> bool:

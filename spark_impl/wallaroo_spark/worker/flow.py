@@ -77,7 +77,11 @@ class Flow:
             return
         try:
             take = self._taking(run)
-            context = Context(run.at, run.at, given=False) if calls.program.timed else None
+            if not calls.program.timed:
+                for sequence, item in enumerate(run.items, run.first):
+                    take((sequence,), item, None)
+                return
+            context = Context(run.at, run.at, given=False)
             for sequence, item in enumerate(run.items, run.first):
                 calls.context = context
                 self._time = NO_TIME

@@ -30,7 +30,12 @@ def sink_node(calls: Calls, index: int, sink: Sink) -> TakeMessage:
             output = call(value)
             if output is None:
                 return
-            if type(output) is not bytes:
+            if type(output) is str:
+                try:
+                    output = output.encode()
+                except UnicodeEncodeError:
+                    output = written_of(output)  # says what is wrong
+            elif type(output) is not bytes:
                 output = written_of(output)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.ENCODE, error)
