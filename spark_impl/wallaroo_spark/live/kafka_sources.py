@@ -87,7 +87,7 @@ def begun_sources(
         accept_gaps=own.accept_gaps,
         measured=options.metrics is not None,
         going_on=lambda: ending.problem is None,
-        room=None if own.record is not None else lambda: feed.room_for_offsets,
+        room=None if own.record is not None else feed.room_for_offsets,
         again=first_offsets(storage.log, storage.checkpoint.position) if positions else {},
     )
     with options.interruptible():

@@ -166,9 +166,13 @@ class LogFeed(Feed):
             self._waiting_offsets += last + 1 - first
         self._appended()
 
-    @property
     def room_for_offsets(self) -> int:
-        """How many offsets may be appended now: a micro-batch holds no more than these."""
+        """Return how many offsets may be appended now: a micro-batch holds no more than these.
+
+        While there are none, it waits a moment.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting_offsets < self._offsets, _WAIT)
         return self._offsets - self._waiting_offsets
 
     def fetched(self, records: int, size: int) -> None:
@@ -282,6 +286,7 @@ class LogFeed(Feed):
             planned = sum([len(run.payloads) for run in runs if run.kind is Kind.OFFSETS])
             with self._changed:  # what an earlier run has logged was not counted
                 self._waiting_offsets = max(0, self._waiting_offsets - planned)
+                self._changed.notify_all()
         self.planned = max(end, self.planned)
         if end > self._sources_until:
             self._before = self.sources, self._sources_until

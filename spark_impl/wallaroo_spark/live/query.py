@@ -37,8 +37,8 @@ from wallaroo_spark.wire.lineages import just_before
 from wallaroo_spark.wire.rows import collected
 from wallaroo_spark.worker.leaving import Departure
 
-_LOOK = 0.1  # seconds between checks whether the query still runs
-_LOOKS = 20  # of these, between looks at Spark's own figures
+_LOOK = 0.25  # seconds between checks whether the query still runs, which asks the JVM
+_LOOKS = 8  # of these, between looks at Spark's own figures
 _PATIENCE = 16.0  # seconds without an executor after which it is said
 
 _log = logging.getLogger("wallaroo.spark")

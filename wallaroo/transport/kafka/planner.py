@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
 # Seconds between questions how far the partitions reach; longer ones while nothing comes, since a
-# question costs the driver a millisecond.
-_PAUSE, _LONGEST = 0.05, 0.2
-_LOOK = 0.01  # seconds between looks whether there is room
+# question costs the driver a millisecond; while there is more to plan than there is room for,
+# nobody waits for what comes now.
+_PAUSE, _LONGEST, _BEHIND = 0.05, 0.2, 1.0
 
 _log = logging.getLogger("wallaroo.kafka")
 
@@ -38,7 +38,7 @@ class RunPlanner:
         group: gets the positions, for tools that show lag; `None`: there is none.
         committed_only: runs end with what is committed (kafka-11).
         going_on: whether to wait further for room; it is asked often.
-        room: returns how many offsets may be planned now; planning waits while there are none.
+        room: waits a moment for room, and returns how many offsets may be planned now.
 
     Attributes:
         positions: for each partition the offset behind the last one that is planned.
@@ -64,6 +64,7 @@ class RunPlanner:
         self._asked: dict[int, Future[Any]] = {}  # by partition, and not answered yet
         self._apart = False  # ask for each partition alone, since one has kept others waiting
         self._pause = _PAUSE
+        self._ends: Mapping[int, int] = {}  # as they were then, of those that answered
         self._troubles = RateLimited(_log, burst=1, interval=30.0)
         self._consumer: Consumer | None = None
         if group is not None:
@@ -90,14 +91,15 @@ class RunPlanner:
         """
         room = self._room()
         if room <= 0:
-            time.sleep(_LOOK)
             return []
-        time.sleep(max(0.0, self._looked + self._pause - time.monotonic()))
-        self._looked = time.monotonic()
-        ends = self._ends()
-        behind = [place for place in sorted(ends.items()) if self.positions[place[0]] < place[1]]
-        self.ends_before = any(end < self.positions[one] for one, end in ends.items())
-        self._pause = _PAUSE if behind else min(2 * self._pause, _LONGEST)
+        behind = self._behind()
+        if not behind or time.monotonic() - self._looked > _BEHIND:
+            time.sleep(max(0.0, self._looked + self._pause - time.monotonic()))
+            self._looked = time.monotonic()
+            self._ends = self._asked_ends()
+            behind = self._behind()
+            self.ends_before = any(end < self.positions[one] for one, end in self._ends.items())
+            self._pause = _PAUSE if behind else min(2 * self._pause, _LONGEST)
         most = -(-room // max(1, len(behind)))
         return [
             self._planned(partition, min(self.positions[partition] + most, end) - 1)
@@ -110,7 +112,6 @@ class RunPlanner:
             while self._room() <= 0:
                 if not self._going_on():
                     return
-                time.sleep(_LOOK)
             yield self._planned(partition, last)
 
     def commit(self) -> None:
@@ -126,7 +127,11 @@ class RunPlanner:
         if self._consumer is not None:
             self._consumer.close()
 
-    def _ends(self) -> dict[int, int]:
+    def _behind(self) -> list[tuple[int, int]]:
+        """Return the partitions that reach further than what is planned, with their ends."""
+        return [one for one in sorted(self._ends.items()) if self.positions[one[0]] < one[1]]
+
+    def _asked_ends(self) -> dict[int, int]:
         """Return how far partitions reach now, as far as their brokers say so soon (kafka-12).
 
         A partition without a leader keeps the answers back that are asked for with its own.

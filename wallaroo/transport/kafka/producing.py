@@ -226,7 +226,7 @@ class OutputProducer:
                 trouble: KafkaError = error.args[0]
                 with contextlib.suppress(BrokersAwayError):
                     self._cluster.topic(self._topic)  # one that was deleted is never there again
-                if self._was_open_too_long(trouble):
+                if self._is_still_ours(trouble):
                     steps = [lambda: self._take_back(position), *again]
                 elif (
                     trouble.fatal()
@@ -289,12 +289,16 @@ class OutputProducer:
             code.MSG_SIZE_TOO_LARGE,
         }
 
-    def _was_open_too_long(self, error: KafkaError) -> bool:
-        """Whether brokers have aborted the transaction because they were away for long.
+    def _is_still_ours(self, error: KafkaError) -> bool:
+        """Whether another client of ours may go on, although this one can do no more.
 
-        They say the same then as if another client had taken the transactional id over.
+        Brokers that were away for long have aborted the transaction, and say the same then as if
+        somebody had taken the transactional id over. If they had not heard of the transaction,
+        there is nothing to abort, and they say that its state is another one: they say so only
+        to the client that has the id.
         """
-        return self._is_fenced(error) and time.monotonic() - self._began >= self._longest
+        too_long = self._is_fenced(error) and time.monotonic() - self._began >= self._longest
+        return too_long or error.code() == self._kafka.KafkaError.INVALID_TXN_STATE
 
     def _take_back(self, position: Position) -> None:
         """Go on with a new client, if nobody else has committed anything meanwhile.

@@ -51,8 +51,8 @@ class KafkaSource(Source):
         receiver: the engine's part.
         post: calls a function in the loop's thread.
         measured: find out how far behind the ends of its partitions it is.
-        room: runs are planned only, and read elsewhere: returns how many offsets may be planned
-            now. `None`: they are read here.
+        room: runs are planned only, and read elsewhere: waits a moment for room, and returns how
+            many offsets may be planned now. `None`: they are read here.
 
     Attributes:
         there: which offsets the brokers had at the start; what a log names besides is left out.

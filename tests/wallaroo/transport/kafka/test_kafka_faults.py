@@ -114,6 +114,16 @@ def test_kafka_16_a_producer_that_is_fenced_says_that_another_run_has_begun(brok
         deliver(0)
 
 
+def test_a_transaction_that_brokers_had_not_heard_of_is_sent_again(brokers):
+    deliver = deliverer(brokers, True)
+    deliver(0)
+    brokers.fail(Request.END_TRANSACTION, KafkaError.INVALID_TXN_STATE)
+    deliver(1)
+    deliver(2)
+    # Brokers that are real drop what is open when the id is taken over; these ones keep it.
+    assert brokers.values("t", 4) == [b"0", b"1", b"1", b"2"]
+
+
 @pytest.mark.parametrize("once", [False, True])
 def test_what_brokers_do_not_allow_is_said_in_one_line(brokers, once):
     deliver = deliverer(brokers, once)
