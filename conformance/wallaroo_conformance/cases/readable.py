@@ -107,7 +107,13 @@ class _Text:
     def need_records(self, case: ConformanceCase) -> None:
         """Note what a case's own text needs to have imported."""
         if case.timed:
-            kinds = {type(record).__name__ for record in input_log_of(case)}
+            records = input_log_of(case)
+            for record in records:
+                if isinstance(record, Value) and type(record.value).__module__.startswith(
+                    _CATALOGUE
+                ):
+                    self._include(type(record.value))
+            kinds = {type(record).__name__ for record in records}
             self._from["wallaroo.records"] = kinds or {Frame.__name__}
             if Consumed.__name__ in kinds:
                 self._from["wallaroo.kafka_records"] = {KafkaRecord.__name__}

@@ -148,6 +148,36 @@ class Prepended(Texts):
         return given
 
 
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.ALTERS_PANES, name="bound")
+class Bound(Prepended):
+    """The same, and its accumulators are tuples, which cannot be altered, of a list, which can."""
+
+    def initial_accumulator(self) -> Any:
+        """Return no texts."""
+        return ([],)
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, name="passed")
+class Passed(Named):
+    """An aggregation in which no mark fails: a window behind its windows meets all of them."""
+
+    def initial_accumulator(self) -> Any:
+        """Return no text."""
+        return ""
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return the texts so far with one more."""
+        return f"{accumulator}{message[2]}"
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return both texts."""
+        return earlier + later
+
+    def output(self, key: Any, accumulator: Any, window: Any) -> Any:
+        """Return the texts, with the window's end."""
+        return [_letter(key), window.end, accumulator]
+
+
 class Blank(list[Any]):
     """A message that is false, and a message all the same."""
 

@@ -88,7 +88,8 @@ def complain(message: Any, code: Any = "asked to leave") -> None:
 def alter(value: Any, mark: str) -> None:
     """Leave a mark in a value if it can be altered, and in what it holds.
 
-    That is in a tuple's items, in a list's first list instead of in the list, in a dict's lists.
+    That is in the items of a tuple or frozenset, in a list's first list instead of in the list, in
+    a dict's lists.
     """
     if isinstance(value, list):
         for item in value:
@@ -108,7 +109,7 @@ def alter(value: Any, mark: str) -> None:
         value.add(len(mark))  # not the text: the order of texts in a set is another in each process
     elif type(getattr(value, "notes", None)) is list:  # a state that was sent as a message
         alter(value.notes, mark)
-    elif isinstance(value, tuple):
+    elif isinstance(value, (tuple, frozenset)):
         for item in value:
             alter(item, mark)
 

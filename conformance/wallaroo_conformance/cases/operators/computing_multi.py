@@ -208,6 +208,22 @@ def reluctant(message: Any) -> Any:
     return Reluctant(str(message)) if "x" in str(message) else [message]
 
 
+class Lazy(list[Any]):
+    """A list that is made while it is gone through, and may fail then."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in super().__iter__():
+            complain(item, None)
+            yield item
+
+
+@MULTI_COMPUTATIONS.add(Trait.RAISES_CONSUMED)
+@wallaroo.computation_multi(name="lazy list")
+def lazy_list(message: Any) -> Any:
+    """Give a list that fails while it is consumed, on a message with an x."""
+    return Lazy(["first", str(message)[:5]])
+
+
 @MULTI_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.computation_multi(name="closure last")
 def closure_last(message: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from wallaroo.keys import BadKeyError
 from wallaroo_conformance.cases.operators.table import Table, Trait
@@ -83,6 +84,41 @@ class Linked(Notebook):
     def __init__(self) -> None:
         super().__init__()
         self.last = self.notes
+
+
+class Heading(NamedTuple):
+    """A tuple with names: it cannot be altered, and what it holds can."""
+
+    notes: list[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Footnote:
+    """It cannot be altered, and can be in a set; what it holds can be altered."""
+
+    notes: list[str]
+
+
+@BUILDERS.add(made=("tuple",), name="Bound")
+@BUILDERS.add(made=("named tuple",), name="Headed")
+@BUILDERS.add(made=("frozen dataclass",), name="Footed")
+@BUILDERS.add(made=("frozenset",), name="Gathered")
+class Hiding:
+    """A builder of a notebook with a list in something that cannot be altered."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def build(self) -> Any:
+        """Return a notebook with a list of its own."""
+        notebook = Notebook()
+        notebook.last = {
+            "tuple": (7, ["old"]),
+            "named tuple": Heading(["old"]),
+            "frozen dataclass": Footnote(["old"]),
+            "frozenset": frozenset({Footnote(["old"])}),
+        }[self.where]
+        return notebook
 
 
 @BUILDERS.add(made=(bytearray(b"old"),), name="Buffered")
