@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def machine() -> dict[str, str | int | list[float]]:
@@ -65,8 +66,8 @@ class Figures:
             figure |= {"ratio": ratio, "baseline": baseline}
         self._figures.append(figure)
 
-    def write(self, path: Path | None) -> None:
-        """Write all of them, if there is where to."""
+    def write(self, path: Path | None, more: Mapping[str, Any] | None = None) -> None:
+        """Write all of them, and what else is kept beside them, if there is where to."""
         if path is None:
             return
         kept = {
@@ -74,6 +75,7 @@ class Figures:
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "machine": machine(),
             "figures": self._figures,
+            **(more or {}),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
