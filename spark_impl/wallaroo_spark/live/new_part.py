@@ -101,24 +101,26 @@ class _Part:
 
     def put_entities(self, state: StoredState, *, coded: bool) -> None:
         """Put the entities; one whose last visit is not known was visited at the last record."""
-        places = {
-            place: (group, member)
+        holders = {
+            place.name: (
+                group,
+                self._prefix(group, member),
+                place.name in self._layout.expire_after,
+            )
             for group, members in enumerate(self._layout.members)
             for member, place in enumerate(members)
+            if not place.shape
         }
-        found: dict[Address, list[tuple[bytes, bytes]]] = {}
-        for entity in state.entities:
-            held = places.get(Place(entity.partition))
-            if held is None:
+        found: dict[tuple[int, int], list[tuple[bytes, bytes]]] = {}
+        for name, key, at, form in state.entities:  # there may be millions
+            if name not in holders:
                 continue
-            visited = 0
-            if entity.partition in self._layout.expire_after:
-                visited = state.now if entity.visited is None else entity.visited
-            blob = Stored(entity.state, visited, coded).packed()
-            some = found.setdefault(self._address(held[0], entity.key), [])
-            some.append((self._prefix(*held) + entity.key, blob))
-        for address, some in found.items():
-            self._held_at(address).fill(some)
+            group, prefix, expires = holders[name]
+            visited = (state.now if at is None else at) if expires else 0
+            blob = Stored(form, visited, coded).packed()
+            found.setdefault((group, self._number(group, key)), []).append((prefix + key, blob))
+        for (group, number), some in found.items():
+            self._held_at(Address(0, group, number)).fill(some)
 
     def put_windows(self, state: StoredState) -> None:
         """Put the open windows, and how far time has come."""
@@ -132,7 +134,7 @@ class _Part:
                 continue
             group, member = held = now[windows.step]
             kind = kind_of(windows_of(state.steps[windows.step].shape))
-            address = self._address(group, windows.key)
+            address = Address(0, group, self._number(group, windows.key))
             if (address, member) not in stores:
                 entities, prefix = self._held_at(address), self._prefix(*held)
                 stores[address, member] = WindowStore(entities, prefix, kind.width, kind.number)
@@ -172,9 +174,9 @@ class _Part:
                 entities = self._held_at(Address(0, group, number))
                 entities.put(self._prefix(*held[0]) + CLOCK, clock.packed())
 
-    def _address(self, group: int, key: bytes) -> Address:
+    def _number(self, group: int, key: bytes) -> int:
         divided = 1 if self._layout.fused[group] else self._partitions
-        return Address(0, group, encoded_partition_number(key, divided))
+        return encoded_partition_number(key, divided)
 
     def _held_at(self, address: Address) -> Entities:
         if address not in self._entities:

@@ -102,13 +102,17 @@ class Entities:
         self._dirty.add(number)
 
     def fill(self, entities: Sequence[tuple[bytes, bytes]]) -> None:
-        """Set the states of many entities where there is none so far: no segment is split."""
-        weight = sum([self._weighed(*entity) for entity in entities])
-        self._number = -(-weight // self._segment_bytes)
+        """Set the states of many different entities where there is none so far.
+
+        No segment is split, and nothing is looked for.
+        """
+        self._weight = sum([self._weighed(*entity) for entity in entities])
+        self._number = max(1, -(-self._weight // self._segment_bytes))
         self._segments = {number: {} for number in range(self._number)}
         self._dirty.update(self._segments)
-        for entity in entities:
-            self.put(*entity)
+        self.count = len(entities)
+        for entity, state in entities:
+            self._segments[self._place(_hash(entity))][entity] = state
 
     def remove(self, entity: bytes) -> None:
         """Remove the entity with that id, if there is one; `flush` writes it."""

@@ -56,6 +56,21 @@ def test_state_3_entities_are_what_was_put_last(batches, segment_bytes):
         assert {entity: state for _, entity, state in stored(store)} == expected
 
 
+@given(st.dictionaries(st.binary(max_size=3), st.binary(max_size=300), min_size=1), st.binary())
+def test_scale_1_what_is_filled_in_at_once_is_as_if_it_had_been_put(entities, other):
+    store = MemoryMap()
+    filled = Entities(store, ADDRESS, 200)
+    filled.fill([*entities.items()])
+    filled.flush()
+    found = Entities(store, ADDRESS, 200)
+    assert found.count == len(entities)
+    assert {entity: found.get(entity) for entity in entities} == entities
+    found.put(other, b"later")
+    found.flush()
+    after = {entity: state for _, entity, state in stored(store)}
+    assert after == {**entities, other: b"later"}
+
+
 def test_the_number_of_segments_follows_the_entities():
     store = Counting()
     put_all(store, [(b"%d" % n, b"x" * 60) for n in range(1000)], 1000)
