@@ -198,7 +198,7 @@ def kill(options: argparse.Namespace, engine: Sequence[str], directory: Path) ->
     print(f"sent {sender.sent}; outputs {outputs}; of these wrong {len(faults)}")
     figures = Figures(__file__)
     for name, number in (*killed.items(), ("outputs", outputs), ("faults", len(faults))):
-        figures.add(name, number, "count")
+        figures.add(f"{options.engine}/{name}", number, "count")
     figures.write(options.json)
     return 1 if faults or run.ended or code or not went_on else 0
 
