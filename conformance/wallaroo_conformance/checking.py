@@ -142,7 +142,7 @@ def _refuse_blindness(search: Search) -> None:
         HarnessError: it is not found.
     """
     reference = search.check.reference or load_engine(REFERENCE)
-    budget = Budget(_CANARY_CASES, variant_every=0)
+    budget = Budget(_CANARY_CASES)
     canary = Search(_Forgetful(reference), Check(budget, fail_fast=True, reference=reference))
     canary.search()
     if not canary.findings.failing:

@@ -150,8 +150,8 @@ class Input:
         payload: of a frame; of a value, decoded.
         at: arrival time in nanoseconds; a time before the last record's counts as that.
         what: which of these.
-        connection: which of the source's connections it came by; of a topic, its partition. One
-            that the source does not read at first is added there.
+        connection: of a topic, its partition. One that the source does not read at first is added
+            there.
     """
 
     source: int = 0

@@ -199,7 +199,7 @@ def _input(rng: Random, sources: int) -> Input:
     payload = rng.choice(_PAYLOAD_TABLE)
     if payload in _RARE and rng.random() < 2 / 3:
         payload = rng.choice(PAYLOADS[:_COMMON])
-    return Input(rng.randrange(sources), payload, connection=rng.randrange(3))
+    return Input(rng.randrange(sources), payload)
 
 
 _RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None), (1, None))
@@ -210,11 +210,7 @@ _POLICIES = (
     *("dead-letter", "dead-letter", "drop", "fire-per-message"),
     *("place-in-oldest-window", "place-in-oldest-window"),
 )
-_TEXTS, _LETTER, _TIME = (next(iter(table)) for table in (AGGREGATIONS, KEYS, EVENT_TIMES))
-_STATE, *_ = STATEFUL.having(Trait.OF_TRIPLES)
 _DECODER, _ENCODER = (*DECODERS.having(Trait.OF_TRIPLES), *ENCODERS.having(Trait.OF_TRIPLES))
-_KNOWN = 1 / 6
-"""The share of timed cases of a shape that the relations know."""
 
 
 def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
@@ -228,18 +224,12 @@ def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
         )
         for number in range(rng.choice((1, 1, 1, 2, 2, 3)))
     ]
-    builder, known = rng.random() < 1 / 5, rng.random() < _KNOWN
-    records = _Records(rng, plain=known)
-    if known:
-        sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
-    elif records.all_equal:
+    builder, records = rng.random() < 1 / 5, _Records(rng)
+    if records.all_equal:
         sources = [replace(source, event_time=None) for source in sources]
-    graph = _Graph(rng, sources, tables, builder=builder and not known)
+    graph = _Graph(rng, sources, tables, builder=builder)
     steps = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
-    if known:
-        graph.add_plain()
-        steps = 0
-    elif len(sources) > 1 and not builder and rng.random() < 3 / 4:
+    if len(sources) > 1 and not builder and rng.random() < 3 / 4:
         graph.add("merge", 0, 1)
         steps -= 1
     for _ in range(steps):
@@ -345,19 +335,6 @@ class _Graph:
             self._last[source] = number
             self._append(StepSpec(number, operator, before, route=route, window=window))
 
-    def add_plain(self) -> None:
-        """Add one step with windows or state, perhaps behind a key."""
-        rng = self._rng
-        name, window = rng.choice((_STATE, *AGGREGATIONS)), None
-        alone = rng.random() < 1 / 3
-        if name in AGGREGATIONS:
-            window = _window(rng, name)
-            if name in COMBINING or not alone:
-                name = _TEXTS
-        if not alone:
-            self.add(_LETTER, 0)
-        self.add(name, 0, window=window)
-
     def case(self) -> ConformanceCase:
         """Return a case without input; of few only the steps that were given a sink have one."""
         sinks = [*self._sinks]
@@ -409,20 +386,19 @@ class _Records:
 
     Args:
         rng: draws them.
-        plain: nothing fails.
     """
 
-    def __init__(self, rng: Random, *, plain: bool) -> None:
+    def __init__(self, rng: Random) -> None:
         self._rng = rng
         self._marks: Sequence[str | None] = (None,)
-        if not plain and rng.random() < 4 / 5:
+        if rng.random() < 3 / 4:
             own = rng.sample(_WRONG, rng.choice((1, 1, 2)))
             some = (*((None,) * 25), *_WRONG)  # or a little of everything
             self._marks = rng.choice(
                 ((None, None, *own), (None, None, *own), (None, None, *own), some)
             )
         self._ends_the_run = rng.random() < 1 / 5
-        self.all_equal = not plain and rng.random() < 1 / 8
+        self.all_equal = rng.random() < 1 / 8
         """All messages are equal; some are told apart by what they look like."""
         with_codec = not {"p", "r", CODED}.isdisjoint(map(str, self._marks))
         self.codec = rng.random() < (1 / 2 if with_codec else 1 / 8)

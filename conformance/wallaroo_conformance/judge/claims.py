@@ -19,11 +19,8 @@ from wallaroo_conformance.judge.differences import Crash, Kind, Result
 from wallaroo_conformance.judge.law import Facts, Law
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import Meaning
-from wallaroo_conformance.judge.relations import ANY_BATCHES, ANY_PARTITIONS, Relation
 
 _ORDER = ("order-1", "order-2")
-_WHOLE = frozenset({"dead-1", "window-11"})
-"""For each part of a trace, the rules that need it; see `Claims.comparable`."""
 _KEEPS: Mapping[str, str] = {
     "entity": "it claims the order of each entity only",
     "none": "it claims no order",
@@ -102,24 +99,7 @@ class Claims:
             return _KEEPS[can.order]
         if can.stop != "exact" and law.rule == "dead-4":
             return _STOPS[can.stop]
-        return self.unasked(law) if isinstance(law, Relation) else None
-
-    def unasked(self, relation: Relation) -> str | None:
-        """Return why a relation between two runs is not checked, or `None` if it is.
-
-        Most count on the order of a trace, or on all that it holds.
-        """
-        can = self.capabilities
-        if relation is ANY_BATCHES and not can.batches:
-            return _NO_BATCHES
-        if relation is ANY_PARTITIONS and not can.partitions:
-            return _ONE_PARTITION
-        if relation.of_any_order:
-            return None
-        if can.order != "total":
-            return _KEEPS[can.order]
-        unclaimed = sorted(can.unsupported_rules & _WHOLE)
-        return f"it does not claim {unclaimed[0]}" if unclaimed else None
+        return None
 
     def excuse(self, facts: Facts, kinds: frozenset[Kind]) -> Law | None:
         """Return a law that the engine may break without a fault, and that explains a difference.

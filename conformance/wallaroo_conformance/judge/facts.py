@@ -172,7 +172,7 @@ def _window_facts(application: Application) -> Iterator[FactTable]:
 
 def _entity_facts(case: ConformanceCase, trace: Trace, observer: Observer) -> FactTable:
     """Which messages met which entity."""
-    again = [place for (place, _), frames in observer.met.items() if len(frames) > 1]
+    again = [place for (place, _), number in observer.met.items() if number > 1]
     left = Counter([entity.partition for entity in trace.entities])
     return {
         "entity met again": again,

@@ -62,8 +62,8 @@ class Observer:
 
     def __init__(self, case: ConformanceCase, application: Application) -> None:
         self.facts: set[str] = set()
-        self.met: dict[Entity, list[int]] = {}
-        """For each entity whose key the calls show, the numbers of the frames that met it."""
+        self.met: Counter[Entity] = Counter()
+        """For each entity whose key the calls show, how many messages met it."""
         self.keys: dict[int, dict[bytes, Any]] = {}
         """For each state partition the keys found for it, encoded and as given."""
         self.visitors: dict[int, set[str]] = {}
@@ -74,7 +74,6 @@ class Observer:
         self._application = application
         self._specs = step_specs(case, application)
         self._shared = Counter([step.partition for step in case.stateful()])
-        self._frame = -1
         self._visits: dict[Entity, Counter[int]] = {}  # of one frame, by the step's node
         self._begun: set[int] = set()  # window steps that have begun with what is handed out again
         self._fired = False  # a window has fired since the last message
@@ -97,7 +96,6 @@ class Observer:
         return observed
 
     def _decode(self, _site: CallSite, _arguments: Any, result: Any) -> FactTable:
-        self._frame += 1
         self._visits.clear()
         self._fired = False
         sort = _content(result).sort
@@ -189,8 +187,8 @@ class Observer:
         return {**table, "key found by a partition function": True}
 
     def _visit(self, entity: Entity, site: CallSite) -> FactTable:
-        """Note which frame met an entity; return whether its items meet it at several steps."""
-        self.met.setdefault(entity, []).append(self._frame)
+        """Note that a message met an entity; return whether its items meet it at several steps."""
+        self.met[entity] += 1
         steps = self._visits.setdefault(entity, Counter())
         steps[self._index(site)] += 1
         return {"several items met an entity twice": len(steps) > 1 and steps.total() > 2}

@@ -10,7 +10,7 @@ one seed, such as those of mutants, ask for the same thousands.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Protocol
@@ -23,7 +23,7 @@ from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.definition import Definition
 from wallaroo_conformance.judge.facts import facts_of
 from wallaroo_conformance.judge.law import Facts
-from wallaroo_conformance.judge.observing import Entity, Observer
+from wallaroo_conformance.judge.observing import Observer
 
 REFERENCE = "reference"
 """The engine that all others are judged by."""
@@ -50,14 +50,12 @@ class Meaning:
         case: the case.
         trace: what an engine must give.
         facts: what it has met.
-        met: for each entity whose key is known, the numbers of the frames that met it.
         judged_by: the name of what says so.
     """
 
     case: ConformanceCase
     trace: Trace
     facts: Facts
-    met: Mapping[Entity, Sequence[int]]
     judged_by: str = REFERENCE
 
 
@@ -103,7 +101,7 @@ class Oracle:
             found = self._finder.run(engine_case(isolated, options=options))
             trace = replace(trace, findings=found.findings)
         facts = facts_of(case, application, trace, observer)
-        return Meaning(case, trace, facts, observer.met, self.reference.name)
+        return Meaning(case, trace, facts, self.reference.name)
 
 
 @cache

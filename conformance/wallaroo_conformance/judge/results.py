@@ -123,7 +123,7 @@ class Report:
         engine: its name.
         profile: the budget it was checked with.
         seed: of the generation.
-        cases: runs of cases: of those generated, of their variants, of reductions.
+        cases: runs of cases: of those generated, and of reductions.
         generated: cases generated for it or stored; those beyond its capabilities are not run.
         stored: of these, cases that came from a store; they come on top of those asked for.
         supported: of all, the ones it was given.

@@ -34,7 +34,6 @@ class Budget:
         seconds: time for all that is done with cases: those that are stored, those that are
             generated, and reducing; `None`: as long as it takes.
         name: for reports; made of cases or seconds unless given.
-        variant_every: one case in so many gets a second run for a metamorphic relation; 0: none.
         top_up: at most so many cases are looked through for laws that no case has exercised yet.
 
     Raises:
@@ -44,7 +43,6 @@ class Budget:
     cases: int | None = 1_000
     seconds: float | None = None
     name: str = ""
-    variant_every: int = 4
     top_up: int = 20_000
 
     def __post_init__(self) -> None:

@@ -15,7 +15,6 @@ from wallaroo_conformance.judge.differences import Kind, Result, says_something
 from wallaroo_conformance.judge.law import Law, LawResult
 from wallaroo_conformance.judge.laws import LAWS, exercised, laws_of
 from wallaroo_conformance.judge.oracle import Meaning
-from wallaroo_conformance.judge.relations import RELATIONS, Relation
 from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.search.running import REFUSED
 
@@ -163,18 +162,12 @@ class Findings:
         return laws_of(failing.meaning.facts, failing.kinds, self.kept + self.differed)
 
     def unmet(self, rules: str) -> list[Law]:
-        """Return the laws and relations of rules that no case has shown yet, and that some may.
-
-        If a rule is broken, no relation: for one of them both answers must be right.
-        """
-        laws = [*LAWS, *(() if self.failures_of(rules) else RELATIONS)]
-        return [law for law in laws if fits(law.rule, rules) and self._may_be_met(law)]
+        """Return the laws of rules that no case has shown yet, and that some may."""
+        return [law for law in LAWS if fits(law.rule, rules) and self._may_be_met(law)]
 
     def _may_be_met(self, law: Law) -> bool:
         if self.kept[law.id] or self._why_unsupported(law) is not None:
             return False
-        if isinstance(law, Relation) and not self.beyond[law.id]:
-            return self._why_beyond(law) is None  # by the other laws of its rule
         return self.beyond[law.id] < _ENOUGH_BEYOND
 
     def refuse_timed(self) -> None:
@@ -190,22 +183,20 @@ class Findings:
     def _why_beyond(self, law: Law) -> str | None:
         """Return why the cases of a law are beyond the engine, or `None`.
 
-        If all that met another law of the rule were refused, no law of it is missing. A relation is
-        beyond an engine if its rule is.
+        If all that met another law of the rule were refused, no law of it is missing.
         """
         if law.id in self.why_beyond:
             return self.why_beyond[law.id]
-        others = [one.id for one in (*LAWS, *RELATIONS) if one.rule == law.rule]
+        others = [one.id for one in LAWS if one.rule == law.rule]
         if any(self.kept[one] or self.differed[one] for one in others):
             return None
         whys = [self.why_beyond[one] for one in others if one in self.why_beyond]
-        all_refused = [why for why in whys if why.startswith(REFUSED)]
-        return next(iter(whys if isinstance(law, Relation) else all_refused), None)
+        return next((why for why in whys if why.startswith(REFUSED)), None)
 
     def law_results(self, rules: str) -> list[LawResult]:
-        """Return the result of each law and relation of the rules that fit a pattern."""
+        """Return the result of each law of the rules that fit a pattern."""
         broken = {failure.laws[0].id for failure in self.failures_of(rules)}
-        laws = [law for law in (*LAWS, *RELATIONS) if fits(law.rule, rules)]
+        laws = [law for law in LAWS if fits(law.rule, rules)]
         return [self._law_result(law, broken) for law in laws]
 
     def _law_result(self, law: Law, broken: Set[str]) -> LawResult:

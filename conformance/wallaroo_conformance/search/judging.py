@@ -5,19 +5,16 @@ A case whose engine cannot or need not run it is *beyond* the engine: it is coun
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from wallaroo.engine import Engine
-from wallaroo.trace import Trace
 from wallaroo_conformance.cases.building import operators_of
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.differences import Crash, Result, differences, says_something
+from wallaroo_conformance.judge.differences import Crash, Result, differences
 from wallaroo_conformance.judge.laws import exercised
 from wallaroo_conformance.judge.oracle import (
     REFERENCE,
@@ -26,7 +23,6 @@ from wallaroo_conformance.judge.oracle import (
     definition_oracle,
     oracle_for,
 )
-from wallaroo_conformance.judge.relations import RELATIONS, Variant
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.findings import Failing, Findings
 from wallaroo_conformance.search.running import REFUSED, Runner
@@ -55,18 +51,10 @@ class Judge:
         self.claims = findings.claims
         self._wrong = frozenset(wrong)
 
-    def try_cases(
-        self, cases: Sequence[ConformanceCase], *, vary: int = 0, rng: random.Random | None = None
-    ) -> list[tuple[Meaning, Result]]:
+    def try_cases(self, cases: Sequence[ConformanceCase]) -> list[tuple[Meaning, Result]]:
         """Run cases, note the outcomes, and return those that were run, with their results.
 
         Cases that the engine had no time for are not noted at all.
-
-        Args:
-            cases: the cases.
-            vary: of one case in so many a variant is run too, for a relation between the two. 0: of
-                none. Both are given to the engine at once: some engines take seconds for each job.
-            rng: chooses the variants; needed if there are some.
         """
         given: list[Meaning] = []
         for meaning in self.oracle.ask(list(map(self.claims.adapted, cases))):
@@ -77,10 +65,7 @@ class Judge:
             self.findings.add_beyond(exercised(meaning.facts), beyond)
             if beyond.startswith(REFUSED):
                 self.findings.add_refused(meaning.case)
-        pairs = self._pairs(given[::vary], rng) if rng is not None and vary else []
-        varied = self.oracle.ask([variant.case for _, variant in pairs])
-        results = self.runner.run([meaning.case for meaning in (*given, *varied)])
-        own, others = results[: len(given)], results[len(given) :]
+        own = self.runner.run([meaning.case for meaning in given])
         self.findings.generated += len(cases) - (len(given) - len(own))
         answered: list[tuple[Meaning, Result]] = []
         for meaning, result in zip(given, own, strict=False):
@@ -91,41 +76,7 @@ class Judge:
         self.findings.supported += len(answered)
         for meaning, result in answered:
             self._note(meaning, result)
-        answers = {meaning.case: result for meaning, result in answered}
-        for (first, variant), second, result in zip(pairs, varied, others, strict=False):
-            answer = answers.get(first.case)
-            if isinstance(answer, Trace):
-                self._compare(first, answer, variant, second, result)
         return answered
-
-    def _pairs(
-        self, meanings: Sequence[Meaning], rng: random.Random
-    ) -> list[tuple[Meaning, Variant]]:
-        """Return cases, each with a variant for the relation that was compared least often."""
-        planned = Counter(self.findings.kept)
-        pairs: list[tuple[Meaning, Variant]] = []
-        for meaning in meanings:
-            variants = self._variants(meaning, rng)
-            if variants:
-                rng.shuffle(variants)
-                variant = min(variants, key=lambda each: planned[each.relation.id])
-                planned[variant.relation.id] += 1
-                pairs.append((meaning, variant))
-        return pairs
-
-    def _variants(self, meaning: Meaning, rng: random.Random) -> list[Variant]:
-        """Return the variants of a case that the engine can run, one for each relation."""
-        variants: list[Variant] = []
-        for relation in RELATIONS:
-            variant = relation.variant(meaning, rng)
-            if variant is None or self.claims.unasked(relation) is not None:
-                continue
-            why = self.claims.lacks(variant.case) or self.runner.refusal(variant.case)
-            if why is None:
-                variants.append(variant)
-            else:
-                self.findings.add_beyond([relation], why)
-        return variants
 
     def first_failing(
         self, cases: Sequence[ConformanceCase], like: Failing | None = None
@@ -178,33 +129,6 @@ class Judge:
             self.findings.add_kept(meaning)
         else:
             self.findings.add_failing(failing)
-
-    def _compare(
-        self, first: Meaning, answer: Trace, variant: Variant, second: Meaning, result: Result
-    ) -> None:
-        before = len(self.findings.failing)
-        if self.beyond(second) is None:
-            self._note(second, result)
-        if not isinstance(result, Trace):
-            return
-        relation = variant.relation
-        first_trace, second_trace = self.claims.comparable(answer, result)
-        right = self.failing(first, answer) is None
-        if isinstance(second_trace, Trace) and variant.agree(first_trace, second_trace):
-            self.findings.kept[relation.id] += right and says_something(answer)
-        elif len(self.findings.failing) == before and right:
-            # Both answers are the oracle's, and still they disagree: the oracle is wrong.
-            self.findings.failures.append(
-                Failure(
-                    (relation,),
-                    variant.case,
-                    expected=answer,
-                    actual=result,
-                    text=f"both traces are those of the {second.judged_by}, which breaks it too",
-                    may_be_same=bool(self.findings.failures),
-                    judged_by=second.judged_by,
-                )
-            )
 
 
 def judge_of(runner: Runner) -> Judge:

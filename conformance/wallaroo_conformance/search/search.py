@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Result
 from wallaroo_conformance.judge.oracle import Meaning, Oracle, oracle_for
-from wallaroo_conformance.judge.relations import Relation
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
 from wallaroo_conformance.search.explaining import failure_of
@@ -28,8 +26,6 @@ MOST_FAILURES = 16
 _AFTERWARDS = 1 / 4
 """The share of a budget's time that is kept for what comes after the search: reducing cases that
 fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
-_OWN_CASES = 3 / 4
-"""The share of a job's cases that are generated; the others are variants of some of them."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _FEW = 16  # cases
 _MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
@@ -93,11 +89,10 @@ class Search:
         self.oracle = Oracle(check.reference) if check.reference else oracle_for(engine)
         self._deadline = Deadline(check.budget.seconds, clock)
         self.runner = Runner(engine, check.job, check.options, self._deadline)
-        most = max(int(check.job * _OWN_CASES), 1)
         can = self.runner.capabilities
         self.findings = Findings(Claims(can))
         self._generation = Generation(
-            check.seed, can.isolation, most, few=check.fail_fast, kafka=can.kafka
+            check.seed, can.isolation, check.job, few=check.fail_fast, kafka=can.kafka
         )
         self._judge = Judge(self.runner, self.oracle, self.findings, check.wrong_operators)
         self.problems: list[str] = []
@@ -147,8 +142,7 @@ class Search:
             self._tell("searching")
             chunk = self._generation.next_chunk(left, timed=not self.findings.timed_refused)
             before = self.findings.generated
-            rng = random.Random(self.check.seed + before)  # noqa: S311 - no secret
-            answered = self._judge.try_cases(list(chunk), vary=budget.variant_every, rng=rng)
+            answered = self._judge.try_cases(list(chunk))
             self._cover(answered, chunk)
             if self.findings.generated - before == len(chunk):
                 self._spare_refused(list(chunk), answered)
@@ -174,25 +168,22 @@ class Search:
             self.findings.refuse_timed()
 
     def top_up(self) -> None:
-        """Look for cases that exercise laws which no case has exercised yet, and for relations."""
+        """Look for cases that exercise laws which no case has exercised yet."""
         looked, most = 0, self.check.budget.top_up
         while not self.findings.failing and looked < most and not self._ended:
-            unmet = self.findings.unmet(self.check.rules)
-            if not unmet:
+            laws = self.findings.unmet(self.check.rules)
+            if not laws:
                 break
-            laws = [law for law in unmet if not isinstance(law, Relation)]
             self._tell("topping up")
             cases = self._generation.more()
             looked += len(cases)
             useful = [
                 meaning.case
-                for meaning in (self.oracle.ask(cases) if laws else ())
+                for meaning in self.oracle.ask(cases)
                 if any(law.needs <= meaning.facts for law in laws)
-            ]
-            chosen = useful[:_MOST_USEFUL] or cases[:: len(cases) // _MOST_USEFUL]
-            rng = random.Random(self.check.seed + looked)  # noqa: S311 - no secret
-            answered = self._judge.try_cases(chosen, vary=int(not useful), rng=rng)
-            self._cover(answered, dict.fromkeys(chosen, False))
+            ][:_MOST_USEFUL]
+            answered = self._judge.try_cases(useful)
+            self._cover(answered, dict.fromkeys(useful, False))
 
     def find_failures(self) -> None:
         """Look for failures; with `fail_fast` for one of the rules that are asked for.

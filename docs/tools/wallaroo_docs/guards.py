@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 from wallaroo_conformance.judge.laws import ANSWERS, LAWS
-from wallaroo_conformance.judge.relations import RELATIONS
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import installed_mutants
 from wallaroo_conformance.language import LANGUAGE_LAWS
@@ -25,8 +24,6 @@ def laws() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {rule: [] for rule in RULES}
     for law in (*LAWS, ANSWERS):
         found[law.rule].append(law.says)
-    for relation in RELATIONS:
-        found[relation.rule].append(relation.says)
     for plain in (*LIVE_LAWS.values(), *KAFKA_LAWS.values(), *LANGUAGE_LAWS):
         found[plain.rule].append(plain.says)
     return {rule: list(dict.fromkeys(says)) for rule, says in found.items()}

@@ -46,10 +46,10 @@ def test_what_is_no_time_is_refused(text: str, capsys: pytest.CaptureFixture[str
 def test_a_budget_of_cases_and_seconds_ends_with_whichever_comes_first() -> None:
     assert chosen_budget("dev", 7, 2.5) == Budget(7, 2.5)
     assert Budget(7, 2.5).name == "7 cases or 2.5 seconds"
-    search = Search(ReferenceEngine(), Check(Budget(20, 3_600.0, variant_every=0)))
+    search = Search(ReferenceEngine(), Check(Budget(20, 3_600.0)))
     search.search()
     assert search.findings.generated == 20
-    check = Check(Budget(1_000_000, 1.0, variant_every=0))
+    check = Check(Budget(1_000_000, 1.0))
     search = Search(ReferenceEngine(), check, clock=count(0.0, 0.1).__next__)
     search.search()
     assert 0 < search.findings.generated < 1_000

@@ -95,7 +95,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def checked(world: World, log: Path, *, stored_cases: int = 40, job: int = 100) -> Search:
     engine = PipeEngine("fake", log)
     world.now = 0.0
-    check = Check(Budget(None, SECONDS, variant_every=0), job=job)
+    check = Check(Budget(None, SECONDS), job=job)
     search = Search(engine, check, clock=lambda: world.now)
     search.replay([example.case for example in stored()][:stored_cases])
     search.search()
@@ -152,7 +152,7 @@ def test_time_that_nothing_needs_afterwards_is_for_the_search() -> None:
             now += 1.0
             return super().run_many(cases)
 
-    check = Check(Budget(None, 8.0, variant_every=0), job=JOB)
+    check = Check(Budget(None, 8.0), job=JOB)
     search = Search(Slow(), check, clock=lambda: now)
     search.findings.unmet = lambda rules: []  # as in a long search
     search.search()

@@ -3,9 +3,8 @@
 Operators are components as a user writes them, decorated functions and classes mixed, so that a
 case can be shown as the Python a user could have written. A case holds their names, travels as
 JSON, and pickles by reference. An operator is declared once, by the decorator of its table, with
-its traits. Others choose it by its traits; only the plain model of windows and the relations that
-compare with it know a few by name. In each table the plainest operator stands first, because
-cases are reduced towards the first.
+its traits. Others choose it by its traits. In each table the plainest operator stands first,
+because cases are reduced towards the first.
 """
 
 from __future__ import annotations
