@@ -1,9 +1,9 @@
 """What user code gives, judged; what cannot go on raises `DeadLetterError`.
 
 Whoever catches the error makes the dead letter. All engines that conformance judges decide by this:
-the compiled path, Spark's workers and adapters (`wallaroo_conformance.adapting`). What a result may
-be the interpreter decides by itself; it has the words from here, and the check of keys, which are
-the language's own ([why](../docs/decisions/two-interpreters.md)).
+the compiled path and Spark's workers. What a result may be the interpreter decides by itself; it
+has the words from here, and the check of keys, which are the language's own
+([why](../docs/decisions/two-interpreters.md)).
 """
 
 from __future__ import annotations

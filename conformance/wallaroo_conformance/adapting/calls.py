@@ -1,9 +1,10 @@
 """Calls of user code, in isolation, with their results judged: for adapters.
 
 An adapter runs applications on somebody else's engine. That engine moves messages, keeps states by
-key, and calls functions; what a function must do with a message is the same on each of them, and is
-here. Messages and states are bytes between calls (pickled, or by the application's codec), so no
-call sees what another one changes (route-1, state-4, -6, -7), and any engine can carry them.
+key, and calls functions; what a function must do with a message is the same on each of them. It is
+what the definition says (`wallaroo_conformance.definition`), one call at a time. Messages and
+states are bytes between calls (pickled, or by the application's codec), so no call sees what
+another one changes (route-1, state-4, -6, -7), and any engine can carry them.
 
 Windows, and states that expire, are the engine's own; `refuse_time` refuses applications that have
 them. `windows` is for engines that fold what comes into a window.
@@ -14,51 +15,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from wallaroo.aggregations import WindowBounds
-from wallaroo.canonical import structure_or_kind
-from wallaroo.copying import copies_by
+from wallaroo.engine import Case
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.judging import (
-    BadResultError,
-    DeadLetterError,
-    items_of,
-    judged_key,
-    pair_of,
-    raised_by_user_code,
-    unknown_key,
-    written_of,
-)
-from wallaroo.keys import SINGLE_KEY, Key, decode_key, encode_key, identity, partition_number
-from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
-from wallaroo.records import End, Frame, Record, Tick, Value
-from wallaroo.times import BadTimeError, event_time_from
-from wallaroo.topology import Application, Node, Sink, Source, Step
-from wallaroo.trace import DeadLetter, Ended, Entity, Lineage, Reason, Trace, sorted_entities
+from wallaroo.keys import decode_key
+from wallaroo.operations import Stateful, Windowed
+from wallaroo.overriding import override
+from wallaroo.records import Frame, Record, Tick
+from wallaroo.topology import Application, Sink, Source, Step
+from wallaroo.trace import DeadLetter, Ended, Lineage, Reason, Trace
 from wallaroo.windows import CountWindows, LateDataPolicy
+from wallaroo_conformance.definition.judging import DeadMessageError
+from wallaroo_conformance.definition.running import EndedError, Message, Run
+from wallaroo_conformance.definition.time import Entry
+from wallaroo_conformance.definition.windows import Key, Window
 
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message between two calls.
-
-    Args:
-        lineage: its lineage (order-1).
-        source: the source that received its frame.
-        payload: the frame's payload; `None` for what a generator gave.
-        frozen: the message itself, as bytes.
-        key: its key, `wallaroo.keys.SINGLE_KEY` unless a `key_by` found one (key-1).
-        time: its event time, in nanoseconds since 1970 (time-2).
-    """
-
-    lineage: Lineage
-    source: str
-    payload: bytes | None
-    frozen: bytes
-    key: Key = SINGLE_KEY
-    time: int = 0
+__all__ = ["Calls", "Message", "Outcome", "Output", "refuse_expiry", "refuse_time"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +50,28 @@ Outcome: TypeAlias = Message | Output | DeadLetter | Ended
 says where the run ended, nothing that comes later may have an effect (dead-3)."""
 
 
+class _OneStep(Run):
+    """A run that goes no further than one step: what is sent on is gathered."""
+
+    def __init__(self, application: Application) -> None:
+        super().__init__(Case(application, ()))
+        self.log.append(Entry(Tick(0), 0))
+        self.sent: list[Any] = []
+
+    @override
+    def send(self, index: int, message: Message) -> None:
+        self.sent.append(message)
+
+    def outcomes(self, action: Callable[[], object]) -> list[Any]:
+        """Return what is sent on, and the dead letters and the end that an action makes."""
+        self.sent, self.dead_letters = [], []
+        try:
+            action()
+        except EndedError as ended:
+            self.sent.append(ended.args[0])
+        return [*self.sent, *self.dead_letters]
+
+
 class Calls:
     """The calls of one application's user code.
 
@@ -84,102 +81,56 @@ class Calls:
 
     Args:
         application: the application.
-        engine: the adapter's package or module, whose frames are not the user's in tracebacks.
     """
 
-    def __init__(self, application: Application, engine: str = "__main__") -> None:
-        self._application = application
-        self._engine = engine
-        self._copies = replace(copies_by(application.codec), atoms=frozenset())  # all are bytes
-        self._now = 0  # the arrival time of the latest record
+    def __init__(self, application: Application) -> None:
+        self._run = _OneStep(application)
         nodes, windows = application.nodes, application.window_steps
+        self._indices = {id(node): index for index, node in enumerate(nodes)}
         self._turns = {id(nodes[index]): at - len(windows) for at, index in enumerate(windows)}
-        self._latest: tuple[int, str | None] = (0, None)  # record's sequence and source
+        self._sequence = 0  # of the record that began last
         self._fired: Counter[int] = Counter()  # in that record's turns, by step
-        self._late: Counter[tuple[str, str]] = Counter()
-        self._listed = {
-            partition.name: None if partition.keys is None else set(map(identity, partition.keys))
-            for partition in application.partitions
-        }
 
     def begin(self, sequence: int, record: Record) -> list[Outcome]:
         """Return what comes of a record at its source: one message, or none (decode-1, graph-4).
 
         Arrival times are event times only if records begin in their order (time-1, time-2).
         """
-        self._latest = sequence, None if isinstance(record, Tick) else record.source
+        run, self._sequence = self._run, sequence
         self._fired.clear()
-        self._now = max(self._now, record.at)
+        run.log = [Entry(record, max([record.at, *[entry.at for entry in run.log]]))]
         if isinstance(record, Tick):
             return []
-        source = self._application.sources[record.source]
+        source = run.application.sources[record.source]
+
+        def begun() -> list[Any]:
+            message = run.received(sequence, run.log[-1], source)
+            return [] if message is None else [message]
+
         payload = record.payload if isinstance(record, Frame) else None
-        message = Message((sequence,), record.source, payload, b"", time=self._now)
-
-        def call() -> list[Outcome]:
-            if isinstance(record, Value):
-                return self._timed(source, self._one(message, record.value))
-            if isinstance(record, Frame):
-                decoder = source.config.decoder
-                assert decoder is not None, "a generator has no frames"
-                decoded = self._called(decoder.call, Reason.DECODE, payload)
-                return self._timed(source, self._one(message, decoded))
-            if isinstance(record, End) and record.error_type is not None:
-                reason = None if record.ends_run else Reason.RAISED
-                raise DeadLetterError(reason, record.error, record.error_type)
-            return []
-
-        return self._outcome(source, message, call)
+        nothing = Message((sequence,), b"", 0, record.source, payload)
+        return self._given(source, nothing, None, begun)
 
     def pass_on(self, node: Step | Sink, message: Message) -> list[Outcome]:
         """Return what a sink, or a step without state, makes of a message."""
         if isinstance(node, Sink):
-            return self._outcome(node, message, lambda: self._written(node, message))
-        operation = node.operation
-        if isinstance(operation, Stateless):
-            return self._outcome(node, message, lambda: self._computed(operation, message))
-        if isinstance(operation, KeyBy):
-            key = self.key(node, message)
-            if isinstance(key, (DeadLetter, Ended)):
-                return [key]
-            return [replace(message, key=decode_key(key))]
-        if isinstance(operation, Branch):  # graph-2
-            return [replace(message, lineage=(*message.lineage, operation.number))]
-        if isinstance(operation, Collect):  # key-2
-            return [replace(message, key=SINGLE_KEY)]
-        assert isinstance(operation, Merge), "a step with state: see `key` and `visit`"
-        return [message]
+            written = self._given(node, message, None, partial(self._run.encoded, node, message))
+            return [
+                Output(message.lineage, node.id, one) if isinstance(one, bytes) else one
+                for one in written
+            ]
+        index = self._indices[id(node)]
+        return self._run.outcomes(partial(self._run.arrive, index, node, message))
 
     def key(self, step: Step, message: Message) -> bytes | DeadLetter | Ended:
-        """Return the key that a step with state or windows, or `key_by`, finds for a message.
+        """Return the key that a step with state or windows finds for a message.
 
         It is encoded (`wallaroo.keys.encode_key`): bytes that are equal exactly when keys are the
         same, whatever types an engine takes for keys.
         """
-        operation = step.operation
-        assert isinstance(operation, (Stateful, Windowed, KeyBy))
-        valid: Key | None = None
-        try:
-            if operation.route is not None:
-                valid = self._called(
-                    operation.route.call, Reason.RAISED, self._thaw(message.frozen)
-                )
-            elif not isinstance(operation, KeyBy):
-                valid = message.key if operation.keyed else SINGLE_KEY
-            candidate, valid = valid, None
-            if not isinstance(operation, Stateful):
-                judged_key(candidate)
-                return encode_key(candidate)
-            partition = self._application.partition[operation.partition]
-            entity = judged_key(candidate, u64=partition.u64)
-            valid = candidate
-            assert valid is not None
-            listed = self._listed[partition.name]
-            if listed is not None and entity not in listed:
-                raise unknown_key(valid, partition, lambda key: identity(key) in listed)
-            return encode_key(valid)
-        except DeadLetterError as dead:
-            return self._dead(step, message, dead, valid)
+        run = self._run
+        [found] = run.outcomes(lambda: run.sent.extend(run.key_at(step, message)))
+        return found.encoded if isinstance(found, Key) else found
 
     def visit(
         self, step: Step, key: bytes, message: Message, state: bytes | None
@@ -193,50 +144,33 @@ class Calls:
             state: the entity's state as the last visit left it; `None`: there is none yet. It
                 stays `None` if its builder fails (state-1).
         """
-        operation = step.operation
+        run, operation, found = self._run, step.operation, _key(key)
         assert isinstance(operation, Stateful)
-        found = decode_key(key)
-        partition = self._application.partition[operation.partition]
-        try:
-            if state is None:
-                built = self._called(partition.builder.call, Reason.RAISED)
-                state = self._freeze(built)
-            mine = self._thaw(state)
-            result = self._called(
-                operation.computation.call, Reason.RAISED, self._thaw(message.frozen), mine
-            )
-            given, changed = pair_of(result) if operation.computation.pair else (result, True)
-            multi = operation.computation.multi
-            outcome = self._items(message, given) if multi else self._one(message, given)
-            return outcome, self._freeze(mine) if changed else state
-        except DeadLetterError as dead:
-            return [self._dead(step, message, dead, found)], state
+        place, keyed = (operation.partition, found), replace(message, key=found)
+        run.entities = {} if state is None else {place: (state, 0)}
+
+        def visited() -> None:
+            given = run.attempt(step, keyed, found, partial(run.visit, operation, found, keyed))
+            run.go_on(self._indices[id(step)], keyed, given)
+
+        outcomes = run.outcomes(visited)
+        return outcomes, run.entities[place][0] if place in run.entities else None
+
+    # -- windows -----------------------------------------------------------------------------------
 
     def update(
         self, step: Step, key: bytes, message: Message, accumulator: bytes | None = None
     ) -> bytes | DeadLetter | Ended:
         """Return an accumulator after one more message; without one, of a new window (window-4)."""
-        aggregation = _windowed(step).aggregation
-        try:
-            if accumulator is None:
-                given = self._called(aggregation.initial_accumulator, Reason.RAISED)
-                mine = self._thaw(self._freeze(given))
-            else:
-                mine = self._thaw(accumulator)
-            mine_too = self._thaw(message.frozen)
-            result = self._called(aggregation.call, Reason.RAISED, mine_too, mine)
-            return self._freeze(mine if result is None else result)
-        except DeadLetterError as dead:
-            return self._dead(step, message, dead, decode_key(key))
+        updated = partial(self._run.aggregating(step).updated, accumulator, message.value)
+        return self._one(step, key, message, updated)
 
     def combine(
         self, step: Step, key: bytes, message: Message, parts: Sequence[bytes]
     ) -> bytes | DeadLetter | Ended:
         """Return the accumulator of sessions that a message makes one, in order (window-7)."""
-        try:
-            return self._freeze(self._combined(step, parts))
-        except DeadLetterError as dead:
-            return self._dead(step, message, dead, decode_key(key))
+        combined = partial(self._run.aggregating(step).combined, parts)
+        return self._one(step, key, message, lambda: self._run.copies.of(combined()))
 
     def fire(
         self, step: Step, key: bytes, parts: Sequence[bytes], start: int, end: int
@@ -250,35 +184,44 @@ class Calls:
             start: in nanoseconds since 1970.
             end: in nanoseconds since 1970; not in the window.
         """
-        sequence, source = self._latest
-        turn = self._turns[id(step)]
-        lineage = (sequence, turn, self._fired[turn])
+        turn, window = self._turns[id(step)], Window(_key(key), start, end, parts, end - 1)
+        lineage = (self._sequence, turn, self._fired[turn])
         self._fired[turn] += 1
-        aggregation = _windowed(step).aggregation
-        message = Message(lineage, source or "", None, b"", decode_key(key), end - 1)
-        try:
-            arguments = [message.key, self._combined(step, parts)]
-            if aggregation.wants_window:
-                arguments.append(WindowBounds(start, end))
-            return self._one(message, self._called(aggregation.output, Reason.RAISED, *arguments))
-        except DeadLetterError as dead:
-            letter = self._dead(step, message, dead, message.key)
-            return [replace(letter, source=source) if isinstance(letter, DeadLetter) else letter]
+        source = getattr(self._run.log[-1].record, "source", None)
+        message = Message(lineage, b"", window.time, source, None, window.key)
+        result = partial(self._run.aggregating(step).result, window)
+        return [
+            replace(message, value=one) if isinstance(one, bytes) else one
+            for one in self._given(step, message, window.key, result)
+        ]
 
     def late(self, step: Step, key: bytes, message: Message) -> list[Outcome]:
         """Return what becomes of a late message: a dead letter, or it is counted (window-6)."""
-        windows = _windowed(step).windows
+        assert isinstance(step.operation, Windowed)
+        windows = step.operation.windows
         assert not isinstance(windows, CountWindows), "nothing is late for a count window"
         if windows.late is LateDataPolicy.DROP:
-            self._late[step.name, "dropped"] += 1
+            self._run.late[step.name, "dropped"] += 1
             return []
         assert windows.late is LateDataPolicy.DEAD_LETTER, "the engine has no other policies"
-        dead = DeadLetterError(Reason.LATE, "the windows that it belongs to have fired")
-        return [self._dead(step, message, dead, decode_key(key))]
+
+        def refused() -> list[Any]:
+            raise DeadMessageError(Reason.LATE, "the windows that it belongs to have fired")
+
+        return self._given(step, message, _key(key), refused)
 
     def partly_late(self, step: Step) -> None:
         """Count a message for which some windows have fired and others not (window-6)."""
-        self._late[step.name, "partly"] += 1
+        self._run.late[step.name, "partly"] += 1
+
+    def _one(
+        self, step: Step, key: bytes, message: Message, call: Callable[[], bytes]
+    ) -> bytes | DeadLetter | Ended:
+        found: bytes | DeadLetter | Ended
+        [found] = self._given(step, message, _key(key), lambda: [call()])
+        return found
+
+    # -- what came of all ----------------------------------------------------------------------
 
     def trace(
         self,
@@ -294,131 +237,35 @@ class Calls:
             states: by (state partition's name, key): the final states, as `visit` left them.
             partitions: the case's number of partitions.
         """
-        outputs: dict[tuple[str, int], list[bytes]] = {sink: [] for sink in self._application.sinks}
-        letters: list[DeadLetter] = []
+        run = Run(Case(self._run.application, (), partitions=partitions))
         ends: list[Ended] = []
         for result in results:
             if isinstance(result, Output):
-                outputs[result.sink].append(result.output)
+                run.outputs[result.sink].append(result.output)
             elif isinstance(result, DeadLetter):
-                letters.append(result)
+                run.dead_letters.append(result)
             elif isinstance(result, Ended):
                 ends.append(result)
-        entities = []
-        for (partition, encoded), state in states.items():
+        for (partition, key), state in states.items():
             if state is not None:
-                key = decode_key(encoded)
-                number, form = partition_number(key, partitions or 1), self._thaw(state)
-                entities.append(Entity(partition, key, number, structure_or_kind(form)))
-        return Trace(
-            {sink: tuple(written) for sink, written in outputs.items()},
-            tuple(sorted(letters, key=lambda letter: letter.order)),
-            sorted_entities(entities),
-            min(ends, key=lambda end: end.lineage, default=None),
-            late=dict(self._late),
-        )
+                run.entities[partition, _key(key)] = state, 0
+        run.late = self._run.late
+        return run.trace(min(ends, key=lambda end: end.lineage, default=None))
 
-    # -- one call ----------------------------------------------------------------------------
-
-    def _called(self, call: Callable[..., Any], reason: Reason, *arguments: Any) -> Any:
-        try:
-            return call(*arguments)
-        except BaseException as error:
-            raise raised_by_user_code(error, reason, self._engine) from error
-
-    def _timed(self, source: Source, messages: list[Outcome]) -> list[Outcome]:
-        """Return a source's message, if there is one, with its event time (time-2)."""
-        find = source.config.event_time
-        if find is None:
-            return messages
-        timed: list[Outcome] = []
-        for message in messages:
-            assert isinstance(message, Message)
-            given = self._called(find.call, Reason.RAISED, self._thaw(message.frozen))
-            try:
-                timed.append(replace(message, time=event_time_from(given)))
-            except BadTimeError as error:
-                raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
-        return timed
-
-    def _computed(self, operation: Stateless, message: Message) -> list[Outcome]:
-        result = self._called(operation.computation.call, Reason.RAISED, self._thaw(message.frozen))
-        multi = operation.computation.multi
-        return self._items(message, result) if multi else self._one(message, result)
-
-    def _written(self, sink: Sink, message: Message) -> list[Outcome]:
-        given = self._called(sink.config.encoder.call, Reason.ENCODE, self._thaw(message.frozen))
-        return [] if given is None else [Output(message.lineage, sink.id, written_of(given))]
-
-    def _one(self, origin: Message, result: Any) -> list[Outcome]:
-        """Return the messages that go on from a result: none or one (compute-1)."""
-        return [] if result is None else [replace(origin, frozen=self._freeze(result))]
-
-    def _items(self, origin: Message, result: Any) -> list[Outcome]:
-        """Return the messages that go on from a multi result; items left out keep their numbers."""
-        try:
-            items = items_of(result)
-        except BadResultError:
-            raise
-        except BaseException as error:
-            raise raised_by_user_code(error, Reason.RAISED, self._engine) from error
-        return [
-            replace(origin, lineage=(*origin.lineage, index), frozen=self._freeze(item))
-            for index, item in enumerate(items)
-            if item is not None
-        ]
-
-    def _combined(self, step: Step, parts: Sequence[bytes]) -> Any:
-        combine = _windowed(step).aggregation.combine
-        whole = self._thaw(parts[0])
-        for part in parts[1:]:
-            assert combine is not None, "only aggregations that have it have several parts"
-            result = self._called(combine, Reason.RAISED, whole, self._thaw(part))
-            whole = whole if result is None else result
-        return whole
-
-    def _freeze(self, value: Any) -> bytes:
-        frozen: bytes = self._copied(self._copies.freeze_checked, value)[0][0]
-        return frozen
-
-    def _thaw(self, frozen: bytes) -> Any:
-        return self._copied(self._copies.thaw, (frozen,))
-
-    def _copied(self, call: Callable[[Any], Any], value: Any) -> Any:
-        try:
-            return call(value)
-        except DeadLetterError:
-            raise
-        except BaseException as error:  # of a codec, or of what a class does when it is read
-            raise raised_by_user_code(error, Reason.UNPORTABLE, self._engine) from error
-
-    def _outcome(
-        self, node: Node, message: Message, call: Callable[[], list[Outcome]]
-    ) -> list[Outcome]:
-        try:
-            return call()
-        except DeadLetterError as dead:
-            return [self._dead(node, message, dead, None)]
-
-    def _dead(
-        self, node: Node, message: Message, dead: DeadLetterError, key: Key | None
-    ) -> DeadLetter | Ended:
-        step = node.name if isinstance(node, Step) else None
-        sink = node.index if isinstance(node, Sink) else None
-        if dead.reason is None:  # dead-3
-            return Ended("exit", node.pipeline, step, message.lineage, dead.error_type, sink)
-        return DeadLetter(
-            *(message.lineage, message.source, node.pipeline, step),
-            *(self._application.position(node), sink, key, dead.reason),
-            *(dead.error_type, dead.error, message.payload),
-            where=dead.failure.where,
-            causes=dead.failure.causes,
-        )
+    def _given(
+        self,
+        node: Source | Step | Sink,
+        message: Message,
+        key: Key | None,
+        action: Callable[[], list[Any]],
+    ) -> list[Any]:
+        """Return what a call of user code gives, or the dead letter or end that it makes."""
+        run = self._run
+        return run.outcomes(lambda: run.sent.extend(run.attempt(node, message, key, action)))
 
 
-def _windowed(step: Step) -> Windowed:
-    assert isinstance(step.operation, Windowed), "a step without windows"
-    return step.operation
+def _key(encoded: bytes) -> Key:
+    return Key(decode_key(encoded), encoded)
 
 
 def refuse_time(application: Application, engine: str) -> None:

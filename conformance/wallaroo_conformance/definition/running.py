@@ -64,6 +64,7 @@ class Message:
         lineage: its lineage (order-1).
         value: the message.
         time: its event time.
+        source: of the record that it belongs to; `None`: that has none.
         payload: of the frame it came from; `None`: a window or a generator gave it.
         key: the key that stays with it (key-1); `None`: it has none.
     """
@@ -71,11 +72,12 @@ class Message:
     lineage: Lineage
     value: Copy
     time: int
+    source: str | None
     payload: bytes | None
     key: Key | None = None
 
 
-class _EndedError(Exception):
+class EndedError(Exception):
     """The run is over; the argument says why."""
 
 
@@ -86,11 +88,11 @@ class Definition:
 
     def run(self, case: Case) -> Trace:
         """Run a bounded case."""
-        run = _Run(case)
+        run = Run(case)
         try:
             for number, entry in _numbered(case.input_log):
                 run.take(number, entry)
-        except _EndedError as error:
+        except EndedError as error:
             return run.trace(error.args[0])
         return run.trace(None)
 
@@ -111,7 +113,7 @@ def _numbered(log: Sequence[Any]) -> Iterator[tuple[int, Entry]]:
             number += 1
 
 
-class _Run:
+class Run:
     """A run, as far as it has come."""
 
     def __init__(self, case: Case) -> None:
@@ -151,7 +153,7 @@ class _Run:
             for i, window in enumerate(due(held, entry.at)):
                 self.fire(index, window, (number, place_in_order - len(self.held), i))
         if source is not None and failed is not None:
-            nothing = Message((number,), b"", 0, _payload(entry.record))
+            nothing = Message((number,), b"", 0, source.pipeline, _payload(entry.record))
             self.attempt(source, nothing, None, partial(_raise, failed))
         if source is not None and message is not None:
             self.send(self.application.nodes.index(source), message)
@@ -187,7 +189,7 @@ class _Run:
             time = event_time(called(config.event_time.call, timed))
             if config.max_ahead is not None and time - entry.at > config.max_ahead:
                 raise DeadMessageError(Reason.BAD_TIME, "it is too far ahead")
-        return Message((number,), value, time, _payload(record))
+        return Message((number,), value, time, source.pipeline, _payload(record))
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -245,12 +247,12 @@ class _Run:
         try:
             return action()
         except ExitError as error:
-            raise _EndedError(Ended("exit", *place, str(error), sink)) from error
+            raise EndedError(Ended("exit", *place, str(error), sink)) from error
         except DeadMessageError as error:
             reason, error_type, text = error.args
             letter = DeadLetter(
                 message.lineage,
-                getattr(self.log[-1].record, "source", None),
+                message.source,
                 node.pipeline,
                 step,
                 self.application.position(node),
@@ -263,7 +265,7 @@ class _Run:
             )
             self.dead_letters.append(letter)
             if self.case.on_error == "stop":
-                raise _EndedError(Ended("on-error", *place, None, sink)) from error
+                raise EndedError(Ended("on-error", *place, None, sink)) from error
             return []
 
     def encoded(self, sink: Sink, message: Message) -> list[Any]:
@@ -307,10 +309,8 @@ class _Run:
 
     def visit(self, operation: Stateful, key: Key, message: Message) -> list[tuple[Lineage, Copy]]:
         """A message meets its entity (state-1 to state-7); return what goes on."""
-        partition, computation = (
-            self.application.partition[operation.partition],
-            operation.computation,
-        )
+        partition = self.application.partition[operation.partition]
+        computation = operation.computation
         if partition.keys is not None and key.encoded not in map(encoded_key, partition.keys):
             raise DeadMessageError(Reason.UNKNOWN_KEY, "the key is not listed")
         place = partition.name, key
@@ -336,7 +336,8 @@ class _Run:
     def fire(self, index: int, window: Window, lineage: Lineage) -> None:
         """A window gives its result and is gone (window-3, window-9)."""
         node = self.application.nodes[index]
-        message = Message(lineage, b"", window.time, None, window.key)
+        source = getattr(self.log[-1].record, "source", None)
+        message = Message(lineage, b"", window.time, source, None, window.key)
         self.held[index].close(window)
         result = partial(self.aggregating(node).result, window)
         for value in self.attempt(node, message, window.key, result):

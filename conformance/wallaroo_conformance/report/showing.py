@@ -177,7 +177,7 @@ def cases_text(report: Report) -> str:
     if beyond := report.generated - report.supported:
         parts.append(f"{beyond} not run, because they need what the engine does not claim")
     if more := report.cases - report.supported:
-        parts.append(f"{more} more runs, to reduce failures")
+        parts.append(f"{more} more runs, of cases that it refused, or to reduce failures")
     return "; ".join([*parts, f"{report.cases} runs in all"])
 
 

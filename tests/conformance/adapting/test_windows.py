@@ -95,7 +95,7 @@ def test_two_sessions_become_one_by_a_message_that_is_between_them() -> None:
     assert [*one] == [(5, 20)]
     [given] = folding.give(one, key)
     assert isinstance(given, Message)
-    assert pickle.loads(given.frozen) == ["-", 30, "x+z+y@5-30"]
+    assert pickle.loads(given.value) == ["-", 30, "x+z+y@5-30"]
     assert given.time == 29
 
 
@@ -111,7 +111,7 @@ def test_window_9_sessions_that_cannot_be_combined_stay_without_the_message_betw
     [letter] = results
     assert isinstance(letter, DeadLetter)
     assert (letter.lineage, letter.reason) == ((2,), Reason.RAISED)
-    given = [pickle.loads(one.frozen) for one in folding.give(both, key)]  # type: ignore[union-attr]
+    given = [pickle.loads(one.value) for one in folding.give(both, key)]  # type: ignore[union-attr]
     assert given == [["-", 8, "x@3-8"], ["-", 14, "c@9-14"]]
 
 

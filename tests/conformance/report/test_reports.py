@@ -100,8 +100,8 @@ def test_every_law_can_be_told_from_the_others_of_its_rule() -> None:
         ),
         (
             (100, 32, 32, 40),
-            "100 cases asked for, 32 of them when the search ended; 8 more runs, to reduce "
-            "failures; 40 runs in all",
+            "100 cases asked for, 32 of them when the search ended; 8 more runs, of cases that it "
+            "refused, or to reduce failures; 40 runs in all",
         ),
         (
             (None, 50, 48, 48),
