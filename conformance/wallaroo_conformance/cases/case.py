@@ -150,15 +150,14 @@ class Input:
         payload: of a frame; of a value, decoded.
         at: arrival time in nanoseconds; a time before the last record's counts as that.
         what: which of these.
-        connection: of a topic, its partition. One that the source does not read at first is added
-            there.
+        partition: of a topic. One that the source does not read at first is added there.
     """
 
     source: int = 0
     payload: bytes = b""
     at: int = 0
     what: What = "frame"
-    connection: int = 0
+    partition: int = 0
 
 
 @dataclass(frozen=True)
@@ -302,7 +301,7 @@ class ConformanceCase:
         form["partitions"] = [{**vars(partition)} for partition in self.partitions]
         form["batches"] = None if self.batches is None else [*self.batches]
         form["inputs"] = [
-            [entry.source, entry.payload.decode("latin-1"), entry.at, entry.what, entry.connection]
+            [entry.source, entry.payload.decode("latin-1"), entry.at, entry.what, entry.partition]
             for entry in self.inputs
         ]
         return form

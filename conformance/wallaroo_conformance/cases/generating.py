@@ -283,7 +283,7 @@ def _in_topic(rng: Random, entry: Input, partitions: int) -> Input:
     partition = rng.randrange(partitions + (rng.random() < 1 / 8))
     sorts: Sequence[What] = (*(("frame",) * 6), "tombstone", "hole")
     what = rng.choice(sorts) if entry.what == "frame" else "end"
-    return replace(entry, connection=partition, what=what)
+    return replace(entry, partition=partition, what=what)
 
 
 class _Graph:

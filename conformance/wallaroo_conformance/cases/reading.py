@@ -183,8 +183,8 @@ def _run_problems(case: ConformanceCase) -> Iterator[str]:
             yield f"an arrival time is an int of 0 or more, not {entry.at!r}"
         if fitting(entry, case.sources).what == "frame" != entry.what:
             yield f"source {entry.source} has no topic, which a {entry.what} stands in"
-        if type(entry.connection) is not int or not 0 <= entry.connection < PARTITION_END:
-            yield f"no connection has the number {entry.connection!r}"
+        if type(entry.partition) is not int or not 0 <= entry.partition < PARTITION_END:
+            yield f"no partition has the number {entry.partition!r}"
     if any(size < 1 for size in case.batches or ()):
         yield "a batch of less than 1"
     if case.number is not None and case.number < 1:

@@ -57,7 +57,7 @@ class _Source:
 
     def give(self, entry: Input) -> Iterator[Record]:
         """Yield an entry's records, none if the source has ended."""
-        if self._ended or entry.connection in self._over:
+        if self._ended or entry.partition in self._over:
             return
         if self._spec.topic:
             yield from self._consumed(entry)
@@ -81,7 +81,7 @@ class _Source:
 
     def _consumed(self, entry: Input) -> Iterator[Record]:
         """Yield what stands in a partition; one that is new is added (kafka-6)."""
-        partition, name, at = entry.connection, self._name, entry.at
+        partition, name, at = entry.partition, self._name, entry.at
         if partition not in self._next:
             self._next[partition] = 0
             yield Assigned(name, ((partition, 0, None),), at)
@@ -117,4 +117,4 @@ def _record(entry: Input, topic: str, offset: int) -> KafkaRecord:
     if len(parts) == _PARTS:
         key, headers = parts[0], ((TEXT_HEADER, parts[2]),)
         timestamp = int(parts[1]) if parts[1].isdigit() else None
-    return KafkaRecord(value, key, headers, timestamp, topic, entry.connection, offset)
+    return KafkaRecord(value, key, headers, timestamp, topic, entry.partition, offset)

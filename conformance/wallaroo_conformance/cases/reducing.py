@@ -143,7 +143,7 @@ def size(case: ConformanceCase) -> Size:
         sum([_RANK.get(value, 0) for spec in specs for value in vars(spec).values()]),
         sum(map(_payload_size, case.inputs)),
         sum(map(_numbers, case.inputs)) + (case.number or 0),
-        sum([entry.source + entry.connection for entry in case.inputs])
+        sum([entry.source + entry.partition for entry in case.inputs])
         + sum([source.id for source in case.sources])
         + sum([step.id + sum(step.origins) + step.partition for step in case.steps])
         + sum([spec.expire_after or 0 for spec in case.partitions]),
@@ -346,7 +346,7 @@ def _entries(entry: Input, first: int) -> Iterator[Input]:
     if entry.what == "exited":
         yield replace(entry, what="failed")
     else_empty = () if entry.what == "frame" else ("payload",)
-    yield from _plainer(entry, Input(), ("at", "connection", *else_empty))
+    yield from _plainer(entry, Input(), ("at", "partition", *else_empty))
 
 
 def _times(case: ConformanceCase) -> Iterator[ConformanceCase]:
