@@ -210,7 +210,12 @@ _POLICIES = (
     *("dead-letter", "dead-letter", "drop", "fire-per-message"),
     *("place-in-oldest-window", "place-in-oldest-window"),
 )
+_TEXTS, _LETTER, _TIME = (next(iter(table)) for table in (AGGREGATIONS, KEYS, EVENT_TIMES))
+_STATE, *_ = STATEFUL.having(Trait.OF_TRIPLES)
 _DECODER, _ENCODER = (*DECODERS.having(Trait.OF_TRIPLES), *ENCODERS.having(Trait.OF_TRIPLES))
+_PLAIN = 1 / 6
+"""The share of timed cases with one plain step, in which nothing fails: an engine that knows little
+of time can run these."""
 
 
 def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
@@ -224,12 +229,18 @@ def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
         )
         for number in range(rng.choice((1, 1, 1, 2, 2, 3)))
     ]
-    builder, records = rng.random() < 1 / 5, _Records(rng)
-    if records.all_equal:
+    builder, plain = rng.random() < 1 / 5, rng.random() < _PLAIN
+    records = _Records(rng, plain=plain)
+    if plain:
+        sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
+    elif records.all_equal:
         sources = [replace(source, event_time=None) for source in sources]
-    graph = _Graph(rng, sources, tables, builder=builder)
+    graph = _Graph(rng, sources, tables, builder=builder and not plain)
     steps = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
-    if len(sources) > 1 and not builder and rng.random() < 3 / 4:
+    if plain:
+        graph.add_plain()
+        steps = 0
+    elif len(sources) > 1 and not builder and rng.random() < 3 / 4:
         graph.add("merge", 0, 1)
         steps -= 1
     for _ in range(steps):
@@ -335,6 +346,19 @@ class _Graph:
             self._last[source] = number
             self._append(StepSpec(number, operator, before, route=route, window=window))
 
+    def add_plain(self) -> None:
+        """Add one step with windows or state, perhaps behind a key."""
+        rng = self._rng
+        name, window = rng.choice((_STATE, *AGGREGATIONS)), None
+        alone = rng.random() < 1 / 3
+        if name in AGGREGATIONS:
+            window = _window(rng, name)
+            if name in COMBINING or not alone:
+                name = _TEXTS
+        if not alone:
+            self.add(_LETTER, 0)
+        self.add(name, 0, window=window)
+
     def case(self) -> ConformanceCase:
         """Return a case without input; of few only the steps that were given a sink have one."""
         sinks = [*self._sinks]
@@ -386,19 +410,20 @@ class _Records:
 
     Args:
         rng: draws them.
+        plain: nothing fails.
     """
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, *, plain: bool) -> None:
         self._rng = rng
         self._marks: Sequence[str | None] = (None,)
-        if rng.random() < 3 / 4:
+        if not plain and rng.random() < 4 / 5:
             own = rng.sample(_WRONG, rng.choice((1, 1, 2)))
             some = (*((None,) * 25), *_WRONG)  # or a little of everything
             self._marks = rng.choice(
                 ((None, None, *own), (None, None, *own), (None, None, *own), some)
             )
         self._ends_the_run = rng.random() < 1 / 5
-        self.all_equal = rng.random() < 1 / 8
+        self.all_equal = not plain and rng.random() < 1 / 8
         """All messages are equal; some are told apart by what they look like."""
         with_codec = not {"p", "r", CODED}.isdisjoint(map(str, self._marks))
         self.codec = rng.random() < (1 / 2 if with_codec else 1 / 8)
