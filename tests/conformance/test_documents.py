@@ -32,6 +32,6 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
         number > 0 for number in range(len(report.failures))
     ]
     assert report.rules["compute-2"] == "unsupported"
-    assert report.rules["route-3"] == "not exercised"
+    assert report.rules["dead-3"] == "not exercised"
     assert report.rules["build-2"] == "kept"
     assert all(failure.case and len(failure.case.inputs) <= 3 for failure in report.failures)
