@@ -86,7 +86,7 @@ def test_time_1_engines_say_when_time_alone_makes_something_due():
 
 
 def test_a_failure_of_the_reference_says_who_judged_it():
-    with broken("falsy filtered").patch.in_place():
+    with broken("None passed on").patch.in_place():
         report = check_engine(REFERENCE, Check(Budget(200), rules="compute-1", fail_fast=True))
     text = failure_text(report.failures[0], REFERENCE)
     assert "the definition" in text
@@ -94,6 +94,6 @@ def test_a_failure_of_the_reference_says_who_judged_it():
 
 
 def test_a_failure_of_another_engine_says_if_the_reference_is_the_broken_side():
-    with broken("falsy filtered").patch.in_place():
+    with broken("None passed on").patch.in_place():
         report = check_engine("compiled", Check(Budget(200), rules="compute-1", fail_fast=True))
     assert "the reference may be the broken side" in failure_text(report.failures[0], "compiled")

@@ -101,7 +101,7 @@ def test_replay_of_stored_cases_on_the_reference(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["replay", str(path), "--engine", "reference"]) == KEPT
-    assert "does what the reference does" in capsys.readouterr().out
+    assert "does what the definition does" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["replay"], ["conform", "--show"]])
