@@ -42,6 +42,15 @@ class Receiver:
         """What each connection has brought by now."""
         return [bytes(got) for got in self._got]
 
+    def everything(self) -> bytes:
+        """All that was brought, once the connections that were made until now have ended."""
+        with socket.create_connection(("127.0.0.1", self.port), 20) as last:  # behind all others
+            name = last.getsockname()
+            eventually(lambda: name in [sock.getpeername() for sock in self._socks])
+        for reader in [*self._readers]:
+            reader.join(20)
+        return b"".join(self.so_far)
+
     @property
     def data(self) -> bytes:
         """What the only connection brought."""

@@ -38,7 +38,7 @@ def test_stop_1_a_stop_in_order_leaves_nothing_to_repeat(serve, receiver, isolat
     assert position(tmp_path) == 5
     handle = serve(application, isolation)
     stopped(handle)
-    assert b"".join(receiver.so_far) == b"a 1\nb 1\nc 1\na 2\nb 2\n"
+    assert receiver.everything() == b"a 1\nb 1\nc 1\na 2\nb 2\n"
 
 
 class Numbers:

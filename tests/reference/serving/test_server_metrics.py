@@ -300,4 +300,4 @@ def test_with_a_checkpoint_figures_are_right_before_and_after_a_restart(
     assert found["partitions"][0]["entities"] == 2
     assert of(found, "sinks", "p/0")["written"] == 1
     assert of(found, "steps", "slow")["time"]["p50"] >= 0.005 * 0.99
-    assert receiver.so_far == [b"a 1\nb 1\na 2\n", b"a 3\n"]
+    eventually(lambda: receiver.so_far == [b"a 1\nb 1\na 2\n", b"a 3\n"])

@@ -118,7 +118,7 @@ def test_kafka_15_and_dead_4_each_output_is_there_once_whatever_is_killed(
     assert "a dead letter (--on-error stop) at step 'number'" in summary.problem
     want, of_tcp = expected(reference, application, messages)
     assert in_topic(kafka, topic) == want
-    got = b"".join(receiver.so_far).splitlines()  # the last outputs before each kill may come twice
+    got = receiver.everything().splitlines()  # the last outputs before each kill may come twice
     assert list(dict.fromkeys(got)) == of_tcp.splitlines()
 
     summary = handle.restart().wait(PATIENCE)  # it meets the same message again

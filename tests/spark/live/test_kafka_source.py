@@ -89,7 +89,7 @@ def test_kafka_10_a_bounded_read_gives_the_bytes_of_the_reference(kafka, receive
     assert code == 0, said
     code, said = ended(started(kafka, topic, receiver, "--batch-bytes", "500000"))
     assert code == 0, said
-    assert received(receiver) == received(other)
+    assert receiver.everything() == other.everything()
     assert "It is cut to" in said
     assert "kafka: 922 in, 920 out" in said
     assert "1 raised: kafka, count" in said
@@ -117,7 +117,7 @@ def test_kafka_5_a_gap_in_what_is_planned_may_be_accepted_and_a_topic_made_again
     receiver = Receiver(receiver.port)
     code, said = ended(started(kafka, topic, receiver, *options, "--accept-gaps"))
     assert (code, f"{gap}; what is missing is left out" in said) == (0, True), said
-    numbers = {int(line.split()[2]) for line in received(receiver).decode().splitlines()}
+    numbers = {int(line.split()[2]) for line in receiver.everything().decode().splitlines()}
     assert numbers == {*range(30)} - {1, 4, 7, 10}
     assert not any((checkpoint / "input").glob("*.log"))  # Spark's own offset log is the log
     stored = b"".join(path.read_bytes() for path in checkpoint.rglob("*") if path.is_file())

@@ -152,7 +152,7 @@ class Runs:
     @property
     def outputs(self):
         """What each sink has got, over all its connections."""
-        return sorted(b"".join(self.receiver.so_far).splitlines())
+        return sorted(self.receiver.everything().splitlines())
 
 
 def shown(capsys, directory):

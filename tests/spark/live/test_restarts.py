@@ -39,7 +39,7 @@ def test_stop_1_and_dead_4_a_start_meets_what_the_log_has(spark_engine, receiver
     summary = handle.wait(PATIENCE)
     assert summary.exit_code == 1
     assert "step 'number' of pipeline 'p', message 1" in summary.problem
-    assert b"".join(receiver.so_far) == b"a 1\n"
+    assert receiver.everything() == b"a 1\n"
     assert len(dead.read_text().splitlines()) == 1
     assert not psutil.pid_exists(jvm)
 

@@ -185,7 +185,7 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
     eventually(lambda: handle.progress().written == 2, PATIENCE)
     handle.stop()
     assert handle.wait(PATIENCE).exit_code == 0
-    assert b"a 1 1 | a 2 2 | a 3 1 | a 4\nb 1 1 | b 2\n" in receiver.so_far
+    assert b"a 1 1 | a 2 2 | a 3 1 | a 4\nb 1 1 | b 2\n" in receiver.everything()
 
     clock.now -= 31 * SECOND
     code, told = shown(capsys, directory, "--migrate", f"{__name__}:change")
@@ -198,4 +198,4 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
     eventually(lambda: handle.progress().written == 2, PATIENCE)
     handle.stop()
     assert handle.wait(PATIENCE).exit_code == 0
-    assert b"A 1 1 | A 2 2 | A 3 1 | a 104 2\nB 1 1 | b 102 1\n" in receiver.so_far
+    assert b"A 1 1 | A 2 2 | A 3 1 | a 104 2\nB 1 1 | b 102 1\n" in receiver.everything()
