@@ -242,7 +242,7 @@ def route(
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.RAISED, error, entity_key)
             return
-        encoded_key, number = judged  # not `*judged`: that would cost half as much as the call
+        encoded_key, number = judged  # `*judged` in the call takes half as long again
         take_keyed(lineage, encoded_key, number, value, frozen)
 
     return take
