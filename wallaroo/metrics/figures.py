@@ -209,20 +209,19 @@ class Spread:
         return order[:most]
 
 
-class PartitionFigures:
-    """The visits of a state partition.
+class KeyFigures:
+    """How often messages come for each key of a state partition or a window step.
 
     Args:
-        partitions: the number of partition numbers.
+        numbers: how many partition numbers there are.
     """
 
-    def __init__(self, partitions: int) -> None:
-        self.entities: int | None = None
+    def __init__(self, numbers: int = 1) -> None:
         self.busiest = Busiest()
-        self.spread = Spread(partitions)
+        self.spread = Spread(numbers)
 
     def add_visits(self, visits: Mapping[Hashable, float], times: float) -> None:
-        """Count visits of entities, by the identities of their keys."""
+        """Count visits, by the identities of their keys."""
         self.busiest.add(visits, times)
         if self.spread.numbers > 1:
             for identity, number in visits.items():
@@ -240,11 +239,22 @@ class PartitionFigures:
         return encoded_partition_number(encode_key(key_of(identity)), self.spread.numbers)
 
 
+class PartitionFigures(KeyFigures):
+    """A state partition.
+
+    Attributes:
+        entities: how many it has; `None`: not known.
+    """
+
+    entities: int | None = None
+
+
 @dataclass(slots=True)
 class WindowFigures:
     """The windows of a step.
 
     Attributes:
+        keys: how often messages came for each key.
         open: how many are open, as of the last count; of windows that overlap, their panes.
             `None`: not known.
         late: late messages by what became of them: ``dropped``, ``partly``.
@@ -252,9 +262,9 @@ class WindowFigures:
             there is no watermark yet, or it is infinite, as all sources have ended.
         stands: seconds during which records came without moving it.
         held_by: the source that holds it back.
-        spread: messages by partition number (Spark).
     """
 
+    keys: KeyFigures = field(default_factory=KeyFigures)
     open: int | None = None
     late: dict[str, int] = field(default_factory=dict)
     lag: float | None = None
@@ -262,7 +272,6 @@ class WindowFigures:
     held_by: str | None = None
     watermark: float = -math.inf
     moved: int | None = None
-    spread: Spread = field(default_factory=Spread)
 
     def note_times(self, now: int, watermark: float) -> None:
         """Note the time of the last record's arrival, and the watermark; in nanoseconds."""
@@ -299,12 +308,13 @@ class Harvest:
 
     Attributes:
         nodes: by their indices, those at which something was seen.
-        busiest: the keys that were visited most, by state partition; their identities.
+        busiest: the keys that were visited most, by what has them (`Registry.keys_of`); their
+            identities.
         sampled, left_out: see `Registry`.
     """
 
     nodes: dict[int, NodeFigures]
-    busiest: dict[str, Busiest]
+    busiest: dict[str | int, Busiest]
     sampled: int
     left_out: int
 

@@ -31,8 +31,8 @@ _MOST_KEPT = 10_000  # calls of a read that are kept to represent what follows i
 
 _Visits: TypeAlias = "Counter[Hashable]"
 
-Mark: TypeAlias = "tuple[list[tuple[int, int, int, int]], dict[str, int]]"
-"""How much was seen: of each node, and of each state partition's visits."""
+Mark: TypeAlias = "tuple[list[tuple[int, int, int, int]], dict[str | int, int]]"
+"""How much was seen: of each node, and of the visits of each state partition and window step."""
 
 _now = time.perf_counter_ns
 
@@ -74,8 +74,8 @@ class Probes:
     Attributes:
         application: the same application, measured.
         registry: gets what is found.
-        visits: the keys' identities of all visits of entities, by state partition; the engine
-            appends to it while it is looked at.
+        visits: the keys' identities of all visits, by what has them (`Registry.keys_of`); the
+            engine appends to it while it is looked at.
     """
 
     def __init__(
@@ -86,7 +86,10 @@ class Probes:
         always: bool = False,
         settles: bool = True,
     ) -> None:
-        self.visits: dict[str, list[Hashable]] = {one.name: [] for one in application.partitions}
+        self.visits: dict[str | int, list[Hashable]] = {
+            **{one.name: [] for one in application.partitions},
+            **{index: [] for index in application.window_steps},
+        }
         self.registry = registry
         self._always = always
         self._most_kept = _MOST_KEPT if settles else 0
@@ -106,7 +109,7 @@ class Probes:
         self._source = ""
         self._records = 0  # looked at, and not yet in the registry
         self._left_out: defaultdict[str, int] = defaultdict(int)
-        self._last: dict[str, tuple[int, list[_Seen], dict[str, _Visits]]] = {}
+        self._last: dict[str, tuple[int, list[_Seen], dict[str | int, _Visits]]] = {}
         self.application = instrument(application, self._measured)
 
     def should_look(self, source: str, records: int) -> bool:
@@ -136,7 +139,7 @@ class Probes:
     def mark(self) -> Mark:
         """Return how much was seen until now and is not in the registry yet, for `forget`."""
         seen = [(len(one.calls), len(one.others), one.sent, one.fired) for one in self._seen]
-        return seen, {name: len(keys) for name, keys in self.visits.items()}
+        return seen, {place: len(keys) for place, keys in self.visits.items()}
 
     def forget(self, mark: Mark) -> None:
         """Forget what was seen since `mark`: the same records are processed once more."""
@@ -144,8 +147,8 @@ class Probes:
         for one, (calls, others, sent, fired) in zip(self._seen, seen, strict=True):
             del one.calls[calls:], one.others[others:]
             one.sent, one.fired = sent, fired
-        for name, count in visits.items():
-            del self.visits[name][count:]
+        for place, count in visits.items():
+            del self.visits[place][count:]
 
     def flush(self) -> None:
         """Bring what was seen to the registry."""
@@ -159,7 +162,7 @@ class Probes:
         times = (records + left_out) / records if left_out else 1
         if source in self._bare:
             seen[self._sources[source]].sent = records
-        visits = {name: Counter(keys) for name, keys in self.visits.items() if keys}
+        visits = {place: Counter(keys) for place, keys in self.visits.items() if keys}
         for keys in self.visits.values():
             keys.clear()
         made = sum([len(one.calls) + len(one.others) for one in seen])
@@ -183,10 +186,10 @@ class Probes:
                 with self.registry.lock:
                     self.registry.left_out += left_out
 
-    def _note(self, seen: list[_Seen], visits: dict[str, _Visits], times: float) -> None:
+    def _note(self, seen: list[_Seen], visits: dict[str | int, _Visits], times: float) -> None:
         with self.registry.lock:
-            for name, keys in visits.items():
-                self.registry.partitions[name].add_visits(keys, times)
+            for place, keys in visits.items():
+                self.registry.keys_of(place).add_visits(keys, times)
             for one, node in zip(seen, self.registry.nodes, strict=True):
                 if one.calls:
                     node.time.add(one.calls, times)

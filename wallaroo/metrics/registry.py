@@ -20,6 +20,7 @@ from wallaroo.metrics.figures import (
     LOG_IS_FULL,
     Harvest,
     KeptFigures,
+    KeyFigures,
     NodeFigures,
     PartitionFigures,
     SinkFigures,
@@ -94,7 +95,9 @@ class Registry:
         self.sources = {name: SourceFigures() for name in application.sources}
         self.sinks: dict[SinkId, SinkFigures] = {id_: SinkFigures() for id_ in application.sinks}
         self.partitions = {one.name: PartitionFigures(partitions) for one in application.partitions}
-        self.windows = {index: WindowFigures() for index in application.window_steps}
+        self.windows = {
+            index: WindowFigures(KeyFigures(partitions)) for index in application.window_steps
+        }
         self.sampled = self.left_out = 0
         self.busy_seconds = 0.0
         self.backlog = self.processed = 0
@@ -119,11 +122,17 @@ class Registry:
         self._rates: dict[Any, float] = {}
         self._places = {_place_of(application, node): i for i, node in enumerate(application.nodes)}
 
+    def keys_of(self, place: str | int) -> KeyFigures:
+        """Return the keys of a state partition, by its name, or of a window step, by its node."""
+        return self.partitions[place] if isinstance(place, str) else self.windows[place].keys
+
     def harvest(self) -> Harvest:
         """Return what was seen here, for the registry of another process."""
+        places: list[str | int] = [*self.partitions, *self.windows]
+        found = {place: self.keys_of(place).busiest for place in places}
         return Harvest(
             {index: node for index, node in enumerate(self.nodes) if node.time.count or node.sent},
-            {name: one.busiest for name, one in self.partitions.items() if one.busiest.visits},
+            {place: busiest for place, busiest in found.items() if busiest.visits},
             self.sampled,
             self.left_out,
         )
@@ -137,8 +146,8 @@ class Registry:
                 node.other_nanoseconds += seen.other_nanoseconds
                 node.sent += seen.sent
                 node.fired += seen.fired
-            for name, busiest in harvest.busiest.items():
-                self.partitions[name].busiest.merge(busiest)
+            for place, busiest in harvest.busiest.items():
+                self.keys_of(place).busiest.merge(busiest)
             self.sampled += harvest.sampled
             self.left_out += harvest.left_out
 

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from wallaroo.keys import show_key
-from wallaroo.metrics.figures import Latency, PartitionFigures, Spread, key_of
+from wallaroo.metrics.figures import KeyFigures, Latency, key_of
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.sketches import Histogram
 from wallaroo.metrics.verdict import not_ready, verdict
@@ -132,7 +132,7 @@ def _nodes(registry: Registry) -> list[dict[str, Any]]:
                     "watermark_lag": windows.lag,
                     "watermark_stands": windows.stands,
                     "held_by": windows.held_by,
-                    **_spread(windows.spread),
+                    **_keys(windows.keys),
                 }
         found.append(made)
     _tell_apart([one for one in found if one["kind"] == "step"])
@@ -193,39 +193,39 @@ def _partitions(registry: Registry) -> list[dict[str, Any]]:
         {
             "name": name,
             "entities": partition.entities,
-            "visits": round(partition.visits),
-            "busiest": [_key(partition, *one) for one in partition.busiest.top(_TOP)],
-            "visits_too_low_by": round(partition.busiest.error),
-            **_spread(partition.spread, partition),
+            **_keys(partition),
         }
         for name, partition in registry.partitions.items()
     ]
 
 
-def _key(partition: PartitionFigures, identity: Hashable, count: float) -> dict[str, Any]:
-    """Return a key with its visits: their share is that of all visits to the state partition."""
+def _key(keys: KeyFigures, identity: Hashable, count: float) -> dict[str, Any]:
+    """Return a key with its visits: their share is that of all visits to these keys."""
     return {
         "key": show_key(key_of(identity)),
-        "number": partition.number_of(identity),
+        "number": keys.number_of(identity),
         "visits": round(count),
-        "share": count / partition.busiest.visits,
+        "share": count / keys.busiest.visits,
     }
 
 
-def _spread(spread: Spread, partition: PartitionFigures | None = None) -> dict[str, Any]:
-    """Return what partition numbers get, with the busiest keys of the busiest of them, if known."""
+def _keys(keys: KeyFigures) -> dict[str, Any]:
+    """Return what keys and partition numbers get: the busiest, and the busiest keys of these."""
+    spread = keys.spread
     total = sum(spread.messages.values())
     by_number = dict(sorted(spread.messages.items())[:_MOST_NUMBERS])
-    if partition is not None and spread.numbers == 1:
-        by_number = {0: partition.visits}
+    if spread.numbers == 1:
+        by_number = {0: keys.visits}
     busiest = spread.busiest(_BUSIEST_NUMBERS)
-    keys: dict[int, list[tuple[Hashable, float]]] = {number: [] for number, _ in busiest}
-    if partition is not None and busiest:
-        for key in partition.busiest.top(_MOST_KEYS):
-            found = keys.get(partition.number_of(key[0]))
-            if found is not None and len(found) < _KEYS:
-                found.append(key)
+    theirs: dict[int, list[tuple[Hashable, float]]] = {number: [] for number, _ in busiest}
+    for key in keys.busiest.top(_MOST_KEYS) if busiest else ():
+        found = theirs.get(keys.number_of(key[0]))
+        if found is not None and len(found) < _KEYS:
+            found.append(key)
     return {
+        "visits": round(keys.visits),
+        "busiest": [_key(keys, *one) for one in keys.busiest.top(_TOP)],
+        "visits_too_low_by": round(keys.busiest.error),
         "numbers": spread.numbers,
         "skew": spread.skew,
         "visits_by_number": {number: round(count) for number, count in by_number.items()},
@@ -234,7 +234,7 @@ def _spread(spread: Spread, partition: PartitionFigures | None = None) -> dict[s
                 "number": number,
                 "visits": round(count),
                 "share": count / total,
-                "busiest": [_key(partition, *key) for key in keys[number] if partition],
+                "busiest": [_key(keys, *key) for key in theirs[number]],
             }
             for number, count in busiest
         ],

@@ -102,7 +102,16 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
         ],
     )
     lines += _table(
-        ("window", "open", "fired", "late", "watermark behind", "partitions", "skew"),
+        (
+            "window",
+            "open",
+            "fired",
+            "late",
+            "watermark behind",
+            "partitions",
+            "skew",
+            "busiest keys",
+        ),
         [
             (
                 one["label"],
@@ -111,6 +120,7 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
                 f"{sum(one['windows']['late'].values(), one['dead_letters'].get('late', 0)):,}",
                 _duration(one["windows"]["watermark_lag"]),
                 *_evenness(one["windows"]),
+                _keys(one["windows"]) or "-",
             )
             for one in figures["steps"]
             if "windows" in one
@@ -202,7 +212,7 @@ def _places(sources: list[dict[str, Any]]) -> list[tuple[str, int, int, int | No
 
 
 def _spreads(figures: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return what has partition numbers, by name: state partitions, and windows on Spark."""
+    """Return what has partition numbers, by name: state partitions and windows."""
     windows = [(one["label"], one["windows"]) for one in figures["steps"] if "windows" in one]
     return [(one["name"], one) for one in figures["partitions"]] + windows
 

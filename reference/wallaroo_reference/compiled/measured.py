@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from wallaroo.judging import judged_key
 from wallaroo.keys import identity
 from wallaroo.metrics.following import Follower
 from wallaroo.metrics.probes import Probes
@@ -64,6 +65,11 @@ class MeasuredCompiled(Compiled):
         names = self.names(program)
         for index, (name, store) in enumerate(self.stores.items()):
             names[f"states_{index}"] = _Visits(store.entities, probes.visits[name])
+        for index in application.window_steps:
+            visits = probes.visits[index]
+            names[f"take_{index}"] = _noting(names[f"take_{index}"], visits)
+            if f"panes_{index}" in names:
+                names[f"panes_{index}"] = _Panes(names[f"panes_{index}"], visits)
         names["enter"] = self._enter_and_note
         names["entered"] = self._entered_and_note
         link(program, application.name, names)
@@ -147,7 +153,10 @@ class MeasuredCompiled(Compiled):
 
 
 class _Visits:
-    """Stands for the dictionary of a partition's entities, and notes whose are asked for."""
+    """Stands for the dictionary of a partition's entities, or of a pane's accumulators.
+
+    It notes whose are asked for.
+    """
 
     __slots__ = ("_entities", "_visits")
 
@@ -159,3 +168,29 @@ class _Visits:
         state = self._entities[identity]
         self._visits.append(identity)
         return state
+
+    def __setitem__(self, identity: Hashable, state: Any) -> None:
+        self._entities[identity] = state
+
+
+class _Panes:
+    """Stands for the dictionary of a window step's panes."""
+
+    __slots__ = ("_panes", "_visits")
+
+    def __init__(self, panes: dict[int, dict[Hashable, Any]], visits: list[Hashable]) -> None:
+        self._panes = panes
+        self._visits = visits
+
+    def __getitem__(self, number: int) -> _Visits:
+        return _Visits(self._panes[number], self._visits)
+
+
+def _noting(take: Callable[..., Any], visits: list[Hashable]) -> Callable[..., Any]:
+    """Return a window step's `take`, which notes each key that a message comes for."""
+
+    def take_and_note(message: Any, key: Any, time: int) -> Any:
+        visits.append(judged_key(key))
+        return take(message, key, time)
+
+    return take_and_note

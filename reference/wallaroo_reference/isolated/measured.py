@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from wallaroo.metrics.following import Follower
@@ -13,7 +13,7 @@ from wallaroo.records import Single, Value
 from wallaroo.trace import Lineage
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.places import FrozenEntity, Place
-from wallaroo_reference.isolated.windows import Firing, WindowStep
+from wallaroo_reference.isolated.windows import Arrival, Firing, WindowStep
 
 
 class MeasuredInterpreter(Interpreter):
@@ -45,6 +45,9 @@ class MeasuredInterpreter(Interpreter):
             follower.lineage = lambda: self._lineage
         for name, store in self._stores.items():
             store.entities = _Entities(probes.visits[name])
+        for index, (step, _) in zip(application.window_steps, self._windows.values(), strict=True):
+            noting = _noting(step.take, probes.visits[index])
+            step.take = noting  # type: ignore[assignment, method-assign]  # steps are of three classes
 
     @override
     def feed(
@@ -104,6 +107,18 @@ class MeasuredInterpreter(Interpreter):
     def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
         self._lineage = lineage
         super()._fire(place, step, firing, lineage)
+
+
+def _noting(
+    take: Callable[[Arrival], Firing | None], visits: list[Hashable]
+) -> Callable[[Arrival], Firing | None]:
+    """Return a window step's `take`, which notes each key that a message comes for."""
+
+    def take_and_note(arrival: Arrival) -> Firing | None:
+        visits.append(arrival.identity)
+        return take(arrival)
+
+    return take_and_note
 
 
 class _Entities(dict[Hashable, FrozenEntity]):

@@ -8,8 +8,8 @@ from wallaroo.metrics.figures import (
     DISK_IS_FULL,
     LOG_IS_FULL,
     KeptFigures,
+    KeyFigures,
     PartitionFigures,
-    Spread,
 )
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application, SinkId
@@ -63,7 +63,7 @@ class Figures:
             for name in group.partitions:
                 metrics.partitions[name] = PartitionFigures(numbers)
             for index in group.windows:
-                metrics.windows[index].spread = Spread(numbers)
+                metrics.windows[index].keys = KeyFigures(numbers)
         metrics.before_tick(self._copy)
 
     def close(self) -> None:

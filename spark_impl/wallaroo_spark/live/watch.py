@@ -122,7 +122,7 @@ class Watch:
                 for name in group.partitions:
                     self._metrics.partitions[name].spread.add(address.number, messages)
                 for index in group.windows:
-                    self._metrics.windows[index].spread.add(address.number, messages)
+                    self._metrics.windows[index].keys.spread.add(address.number, messages)
 
     def _tell(self, followed: Followed, visits: Visits, arrived: float) -> None:
         """Report a followed record, because all its outputs have been delivered.

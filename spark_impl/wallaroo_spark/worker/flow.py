@@ -256,10 +256,11 @@ class Flow:
                     self._follow(index),
                     self._follow_items(index),
                 )
-                if self._program.probes is not None:
-                    made = nodes.noted(made, self._program.probes.visits[step.operation.partition])
+                place: str | int = step.operation.partition
             else:
-                made = self.windows_at(index).take
+                made, place = self.windows_at(index).take, index
+            if self._program.probes is not None:
+                made = nodes.noted(made, self._program.probes.visits[place])
             visit = self._visits[index] = self._calls.bounded(index, made)
         return visit
 

@@ -17,6 +17,7 @@ from wallaroo_reference.serving.server import Server
 import wallaroo
 from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
+from wallaroo.keys import partition_number
 from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
@@ -143,6 +144,41 @@ def test_counts_are_those_that_were_sent_received_and_failed(start, receiver, is
     assert partition["visits_by_number"] == {0: 7}
     assert (partition["numbers"], partition["skew"]) == (1, None)
     assert not figures["sampling"]["estimate"]
+
+
+class Lasts:
+    """Gives a window's last message on."""
+
+    def initial_accumulator(self):
+        return None
+
+    def update(self, message, last):
+        return message
+
+    def output(self, key, last):
+        return last
+
+
+@BOTH
+def test_windows_show_for_which_keys_messages_come(start, isolation):
+    each, never = wallaroo.count_windows(1), wallaroo.range_windows(wallaroo.days(40_000))
+    run = start(
+        builder(
+            lambda b: b.to_window(each.over(Lasts()), whole),
+            lambda b: b.to_window(never.over(Lasts()), whole, "never"),
+        ),
+        isolation,
+        partitions=2,
+    )
+    run.send([b"a", b"b", b"a", b"a"])
+    _, figures = run.end()
+    at = partition_number("a", 2)
+    for step in figures["steps"]:
+        keys = step["windows"]
+        hottest = {"key": "'a'", "number": at, "visits": 3, "share": 3 / 4}
+        assert keys["busiest"][0] == hottest
+        assert keys["visits_by_number"][at] >= 3
+        assert keys["busiest_numbers"][0]["busiest"][0] == hottest
 
 
 @BOTH

@@ -218,7 +218,8 @@ def test_recover_1_after_a_kill_state_and_time_go_on(serve, receiver, tmp_path):
     told = figures(registry)
     assert (told["sources"]["n"]["frames"], told["steps"]["number"]["calls"]) == (2, 2)
     assert (told["partitions"]["number"]["entities"], told["kept"]["restarts"]) == (2, 0)
-    assert told["steps"]["Count"]["windows"]["open"] == 2
+    windows = told["steps"]["Count"]["windows"]
+    assert (windows["open"], windows["busiest"][0]["key"]) == (2, "'a'")
     with socket.create_connection(handle.addresses["p"], timeout=60) as open_still:
         open_still.sendall(b"\0")  # half a header, so nothing that the restart would process
         handle.kill()

@@ -144,6 +144,7 @@ picture.addEventListener("click", (event) => {
   if (row) row.scrollIntoView({behavior: "smooth", block: "center"});
 });
 
+function keysOf(one) { return one.busiest.map((key) => `${shown(key.key)} ${share(key.share)}`).join(", ") || "–"; }
 function skewOf(spread) { return spread.skew == null ? "–" : spread.skew.toFixed(2); }
 
 // -- tiles and tables ----------------------------------------------------------------------------
@@ -197,16 +198,16 @@ function showTables(figures) {
       ...["p50", "p99", "max"].map((name) => duration(one.latency.recent[name])), letters(one.dead_letters)]})));
   const windows = figures.steps.filter((one) => one.windows);
   byId("windows-section").hidden = !windows.length;
-  fill("windows", ["window", "open", "fired", "late, dead letters", "late, dropped", "partly late", "watermark behind", "partitions", "skew"],
+  fill("windows", ["window", "open", "fired", "late, dead letters", "late, dropped", "partly late", "watermark behind", "partitions", "skew", "busiest keys"],
     windows.map((one) => ({cells: [shown(one.label), whole(one.windows.open), whole(one.windows.fired),
       whole(one.dead_letters.late ?? 0), whole(one.windows.late.dropped ?? 0), whole(one.windows.late.partly ?? 0), duration(one.windows.watermark_lag),
-      whole(one.windows.numbers), skewOf(one.windows)]})));
+      whole(one.windows.numbers), skewOf(one.windows), keysOf({busiest: one.windows.busiest.slice(0, 5)})]})));
   const spreads = [...figures.partitions.map((one) => [one.name, one]), ...windows.map((one) => [one.label, one.windows])];
   const numbers = spreads.flatMap(([name, spread]) => spread.busiest_numbers.map((one) => [name, one]));
   byId("numbers-section").hidden = !numbers.length;
   fill("numbers", ["partition number", "of", "visits", "share", "busiest keys"], numbers.map(([name, one]) => ({cells: [
     String(one.number), shown(name), whole(one.visits), share(one.share),
-    one.busiest.map((key) => `${shown(key.key)} ${share(key.share)}`).join(", ") || "–"]})));
+    keysOf(one)]})));
   const phases = Object.entries(figures.phases);
   byId("phases-section").hidden = !phases.length;
   fill("phases", ["phase", "time"], phases.map(([name, seconds]) => ({cells: [shown(name), duration(seconds)]})));
