@@ -1,0 +1,183 @@
+"""Cases are cut anywhere: at each cut the state goes to Spark's form, and back (scale-1).
+
+All but Spark itself is what `wallaroo checkpoint --to` runs: what Spark would store is kept here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from random import Random
+
+import pytest
+from carrying import WITHOUT_CUT, Kept, carried
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.generating import generate
+from wallaroo_mutants.patching import Change, Patch
+from wallaroo_reference.checkpoints.blobs import decode, divided
+from wallaroo_reference.checkpoints.head import CellsHead, Head
+from wallaroo_reference.checkpoints.recovery import _places
+from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint, _head_and_blobs, _read
+from wallaroo_spark.live import new_part
+from wallaroo_spark.live.layout import LAYOUT, layout_of, read_layout
+from wallaroo_spark.live.stored import StoredOnSpark
+from wallaroo_spark.worker.segments import stored
+
+from wallaroo.keys import encoded_partition_number
+from wallaroo.transport.identity import Identity
+from wallaroo.transport.stamps import UNSTAMPED
+
+
+class Moves:
+    """Moves states to Spark's form and back, in a folder.
+
+    Args:
+        folder: a new one.
+        monkeypatch: with which Spark is left out.
+    """
+
+    def __init__(self, folder, monkeypatch):
+        self._folders = (folder / str(number) for number in itertools.count())
+        self.draw = Random(1)
+        self.segments, self.position = {}, 0
+        monkeypatch.setattr(new_part, "session", lambda: self)
+        monkeypatch.setattr(new_part, "store_segments", self._store)
+        self.spark = self.directory = None  # of a session
+
+    def moved(self, kept, machine, application):
+        """Return what a machine has kept after it was a checkpoint of Spark's."""
+        partitions = self.draw.randint(1, 4)
+        identity = Identity("spark", application.name, [], partitions, UNSTAMPED)
+        before = InMemory(*_as_stored(kept, machine)).state()
+        directory = self._folder()
+        new_part.write_parts(directory, before, layout_of(application), identity)
+        assert before.position == self.position
+        state = Held(directory, self.segments)._read(self.position)
+        assert len(state.entities) == len(before.entities)
+        assert state.parts == before.parts
+        self._all_are_where_spark_looks(directory, partitions)
+        return _kept(InMemory(*_head_and_blobs(state)), machine)
+
+    def _store(self, spark, directory, segments, *, position, **_):
+        self.segments, self.position = segments, position
+
+    def _folder(self):
+        folder = next(self._folders)
+        folder.mkdir()
+        return folder
+
+    def _all_are_where_spark_looks(self, directory, partitions):
+        """Make sure that each entity is in the shard of its key's partition number."""
+        layout = read_layout(directory / LAYOUT)
+        for segments in self.segments.values():
+            for address, name, _ in stored(segments):
+                members = layout.members[address.group]
+                if len(members) > 1 or members[0].shape:
+                    continue
+                divided_by = 1 if layout.fused[address.group] else partitions
+                assert address.number == encoded_partition_number(name, divided_by)
+
+
+def _as_stored(kept, machine):
+    """Return what the reference engine would write of it."""
+    heads = [
+        CellsHead(cells.kind, cells.name, len(some), cells.shape)
+        for cells, some in zip(machine.cells(), kept.cells, strict=True)
+    ]
+    blobs = [
+        (place, blob) for place, some in enumerate(kept.cells) for blob in divided([*some.items()])
+    ]
+    return Head(1, kept.moment, heads, {}, {}, 0, len(blobs)), blobs
+
+
+def _kept(checkpoint, machine):
+    """Return what a machine would find in a checkpoint."""
+    head, found = _read(checkpoint)
+    kept, cells = Kept(machine), list(machine.cells())
+    kept.moment = head.moment
+    for some, place in zip(found, _places(head.cells, machine), strict=True):
+        kept.cells[cells.index(place)] = some
+    return kept
+
+
+class InMemory(ReferenceCheckpoint):
+    """The reference engine's part of a checkpoint, without its file, whose syncs take long."""
+
+    def __init__(self, head, blobs):
+        self._head, self._blobs = head, blobs
+
+    @contextlib.contextmanager
+    def _open(self):
+        yield self
+
+    def head(self):
+        return self._head
+
+    def cells(self, head):
+        for place, blob in self._blobs:
+            yield place, decode(blob)
+
+
+class Held(StoredOnSpark):
+    """What Spark would have stored."""
+
+    def __init__(self, directory, segments):
+        super().__init__(directory)
+        self._segments = segments
+
+    def _layout(self):
+        return read_layout(self._directory / LAYOUT)
+
+    def _stored(self):
+        for segments in self._segments.values():
+            yield from stored(segments)
+
+
+def differs(case, moves):
+    """Return whether what comes of a case depends on cuts; where they are is drawn."""
+    count = moves.draw.randint(1, max(1, len(engine_case(case).records) - 1))
+    whole = carried(case, ["isolated"], WITHOUT_CUT)
+    return carried(case, ["isolated"], count, moves.moved) != whole
+
+
+@pytest.fixture
+def moves(tmp_path, monkeypatch):
+    return Moves(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
+def test_scale_1_a_case_that_is_cut_anywhere_gives_what_the_whole_gives(timed, moves):
+    assert not [case for case in generate(25, 1, timed=timed) if differs(case, moves)]
+
+
+FAULTS = {
+    "an entity left behind": (
+        "new_part:_Part.put_entities",
+        "in state.entities:",
+        "in state.entities[1:]:",
+    ),
+    "an entity moved twice": (
+        "new_part:_Part.put_entities",
+        "self._held_at(Address(0, group, number)).fill(some)",
+        "self._held_at(Address(0, group, number)).fill(some)\n"
+        "self._held_at(Address(0, group, number + 1)).fill(some)",
+    ),
+    "a pane lost": (
+        "stored:_form",
+        "for number, part in windows.parts.items()",
+        "for number, part in [*windows.parts.items()][1:]",
+    ),
+    "a position one late": (
+        "new_part:write_part",
+        "position=state.position",
+        "position=state.position + 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name, moves):
+    where, before, after = FAULTS[name]
+    fault = Patch(name, (Change(f"wallaroo_spark.live.{where}", before, after),))
+    with fault.in_place(), pytest.raises(AssertionError):
+        assert not [case for case in generate(25, 1, timed=True) if differs(case, moves)]
