@@ -10,6 +10,7 @@ import base64
 import contextlib
 import hashlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -28,7 +29,8 @@ from confluent_kafka.cimpl import NewTopic
 
 _POM = Path(__file__).with_name("kafka_pom.xml")
 _COPY = "dependency:copy-dependencies"
-_UP = 60.0  # seconds that a broker has to start
+_UP = 120.0  # seconds that a broker has to start
+_PORTS = range(20_000, 32_000)  # below those that systems give to whoever asks for any port
 
 
 class NoBrokerError(Exception):
@@ -103,10 +105,10 @@ class Broker:
             with contextlib.suppress(Exception):
                 self.admin().list_topics(timeout=1.0)
                 return
+        ended = "has not answered" if process.poll() is None else f"ended with {process.poll()}"
         self.kill()
-        raise NoBrokerError(
-            f"the broker did not start: {(self._folder / 'out').read_text()[-2000:]}"
-        )
+        said = (self._folder / "out").read_text()[-2000:]
+        raise NoBrokerError(f"the broker at {self.address} {ended}: {said}")
 
     def kill(self) -> None:
         """End it at once."""
@@ -315,8 +317,16 @@ def broker(options: Mapping[str, object] | None = None) -> Iterator[Broker]:
 
 
 def _free_ports(count: int) -> Sequence[int]:
-    with contextlib.ExitStack() as open_now:
-        sockets = [open_now.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Return ports that are free, and that no other test's socket gets by chance.
+
+    A broker takes its port seconds later, and again when it is back after a kill.
+    """
+    free: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if len(free) == count:
+            break
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind(("127.0.0.1", port))
+            free.append(port)
+    return free
