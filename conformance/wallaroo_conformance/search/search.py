@@ -28,7 +28,7 @@ _AFTERWARDS = 1 / 4
 fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
 _FEW = 16  # cases
-_MOST_USEFUL = 32  # of the cases looked through in one step of the top-up, those that are run
+_MOST_USEFUL = 8  # of the cases looked through in one step of the top-up, those run for each law
 
 
 @dataclass(frozen=True)
@@ -177,13 +177,13 @@ class Search:
             self._tell("topping up")
             cases = self._generation.more()
             looked += len(cases)
-            useful = [
-                meaning.case
-                for meaning in self.oracle.ask(cases)
-                if any(law.needs <= meaning.facts for law in laws)
-            ][:_MOST_USEFUL]
-            answered = self._judge.try_cases(useful)
-            self._cover(answered, dict.fromkeys(useful, False))
+            meanings = self.oracle.ask(cases)
+            useful: dict[ConformanceCase, bool] = {}  # one law's may be so many that others are few
+            for law in laws:
+                of_law = [meaning.case for meaning in meanings if law.needs <= meaning.facts]
+                useful |= dict.fromkeys(of_law[:_MOST_USEFUL], False)
+            answered = self._judge.try_cases(list(useful))
+            self._cover(answered, useful)
 
     def find_failures(self) -> None:
         """Look for failures; with `fail_fast` for one of the rules that are asked for.
