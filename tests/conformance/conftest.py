@@ -30,9 +30,9 @@ def no_state() -> ReferenceEngine:
 
 @pytest.fixture(scope="session")
 def kept() -> Report:
-    return check_engine("reference", Check(Budget(300)))
+    return check_engine("reference", Check(Budget(100)))
 
 
 @pytest.fixture(scope="session")
 def broken(no_state: ReferenceEngine, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return check_engine(no_state, Check(Budget(300), store=tmp_path_factory.mktemp("found")))
+    return check_engine(no_state, Check(Budget(100), store=tmp_path_factory.mktemp("found")))

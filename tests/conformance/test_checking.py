@@ -87,7 +87,7 @@ def test_a_broken_engine_is_told_with_a_case_that_can_be_replayed(broken: Report
 
 
 def test_rules_that_are_not_asked_for_are_not_reported() -> None:
-    report = check_engine("reference", Check(Budget(200), rules="state-*,order-2"))
+    report = check_engine("reference", Check(Budget(50), rules="state-*,order-2"))
     assert set(report.rules) == {*[f"state-{number}" for number in range(1, 10)], "order-2"}
 
 
@@ -95,7 +95,7 @@ def test_rules_that_are_not_asked_for_are_not_reported() -> None:
     ("rules", "found"), [("dead-4", ["dead-4"]), ("state-4", ["state-4"]), ("frame-2", [])]
 )
 def test_fail_fast_looks_for_the_rules_that_are_asked_for(rules: str, found: list[str]) -> None:
-    check = Check(Budget(200), counterexamples=None, fail_fast=True, rules=rules)
+    check = Check(Budget(100), counterexamples=None, fail_fast=True, rules=rules)
     # dead-4 is met soon
     report = check_engine(broken("stop told elsewhere", "flag ignored"), check)
     assert [failure.rule for failure in report.failures] == found
@@ -128,7 +128,7 @@ def test_an_engine_that_has_run_no_case_is_not_checked() -> None:
     ids=["no sinks", "sinks without outputs"],
 )
 def test_an_engine_that_answers_nothing_keeps_no_rule(nothing: Callable[[Trace], Trace]) -> None:
-    report = check_engine(gives(nothing), Check(Budget(300), counterexamples=None))
+    report = check_engine(gives(nothing), Check(Budget(100), counterexamples=None))
     kept = {law.rule for law in report.laws if law.status == "kept"}
     assert kept == {law.rule for law in check_language("*")[0]}  # no engine is asked
 
@@ -172,7 +172,7 @@ def test_build_2_an_engine_that_answers_what_it_refuses_is_broken() -> None:
 
 def test_cases_that_are_not_isolated_in_a_job_are_told_from_wrong_ones() -> None:
     report = check_engine(
-        engine("crowded", run_many=entities_of_the_first), Check(Budget(100), counterexamples=None)
+        engine("crowded", run_many=entities_of_the_first), Check(Budget(40), counterexamples=None)
     )
     assert report.exit_code == BROKEN
     assert not report.failures[0].alone
@@ -185,7 +185,7 @@ def leave_at_an_exit(trace: Trace) -> Trace:
 
 
 def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
-    report = check_engine(gives(leave_at_an_exit), Check(Budget(300), counterexamples=None))
+    report = check_engine(gives(leave_at_an_exit), Check(Budget(150), counterexamples=None))
     assert [failure.rule for failure in report.failures] == ["dead-3"]
     assert report.problems == ()
 

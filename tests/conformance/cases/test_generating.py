@@ -92,8 +92,8 @@ def test_every_pair_of_operators_in_a_row_is_reached(tone: Tone) -> None:
 
 
 def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:
-    timed = [one for seed in (4, 5) for one in generate(1_500, seed, timed=True)]
-    meanings = reference_oracle().ask([*generated[:1_000], *timed])
+    timed = generate(700, 4, timed=True)
+    meanings = reference_oracle().ask([*generated[:700], *timed])
     met = {law.id for one in meanings for law in exercised(one.facts)}
     assert {law.id for law in LAWS} - met == set()
     assert {fact for one in meanings for fact in one.facts} == set(FACTS)

@@ -82,7 +82,7 @@ def test_operators_that_are_guessed_are_named_and_left_out() -> None:
         "  expected  first[0]  b\"'A';\"",
         "  got       first[0]  b\"'a';\"",
     ]
-    check = Check(Budget(200, top_up=0), counterexamples=None, wrong_operators=tuple(GUESSED))
+    check = Check(Budget(60, top_up=0), counterexamples=None, wrong_operators=tuple(GUESSED))
     report = check_engine(engine, check)
     assert report.failures == ()
     assert report.exit_code == INCOMPLETE
