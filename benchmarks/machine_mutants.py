@@ -1,36 +1,46 @@
-"""How many faults that nobody chose does conformance find? Mutants made by machine, drawn by seed.
+"""How many faults that nobody chose does the suite find? Mutants made by machine, drawn by seed.
 
 cosmic-ray's operators change one place of a function of a module that decides what comes out. Of
-all such mutants some are drawn. Each is run under the stored cases and the search of `wallaroo
-conform`, and where these are silent under the tests that are given. Prints the share that was
-found, with its interval of confidence (Wilson, 95 %), and the survivors: each is equal in meaning,
-or a hole.
+the places some are drawn, and of each one mutant. What decides about messages is tried under the
+stored cases and the search of `wallaroo conform`; the edges, which decide what outlives a crash,
+under the simulation and conformance's live runs. Where these are silent, the tests that are given
+are tried. Prints the share that was found, with its interval of confidence (Wilson, 95 %), by
+module, and the survivors.
 
     pip install --group mutants && python benchmarks/machine_mutants.py [--mutants N] [--seed N]
 
+A survivor is a hole, or equal in meaning. The equal ones are listed, with the reason, in
+`machine_mutants_equal.toml`, by their source texts; they do not count.
+
 Mutants of the interpreter are judged by the definition, all others by the interpreter. Modules of
 what is not compared (findings, figures) are left out, and so are changes that only a type checker
-sees.
+sees. Each mutant runs in a fork of a process that knows what the cases mean.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import gc
+import itertools
 import math
 import multiprocessing
 import os
 import resource
+import sys
 import time
+import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from difflib import unified_diff
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import pytest
 from cosmic_ray.ast import ast_nodes, get_ast
@@ -38,38 +48,81 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 from facts import Figures, add_json_option, machine_facts
 from wallaroo_conformance.cases.counterexamples import STORED, stored
-from wallaroo_conformance.judge.oracle import REFERENCE, definition_oracle, reference_oracle
+from wallaroo_conformance.judge.oracle import REFERENCE, oracle_for
+from wallaroo_conformance.language import check_language
+from wallaroo_conformance.live import check_live
 from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search
 from wallaroo_mutants.catalogue import MutantEngine
 from wallaroo_mutants.patching import NOTHING, Change, Patch, PatchError
+from wallaroo_mutants.spark import OneByOne
 
-from wallaroo.engine import Capabilities, Case, Engine, load_engine
+from wallaroo.engine import Case, Engine, load_engine
 from wallaroo.trace import Trace
 
-_ISOLATED = "wallaroo_reference.isolated"
-_COMPILED = "wallaroo_reference.compiled"
-MODULES = {
-    REFERENCE: [
-        *(f"{_ISOLATED}.{name}" for name in ("copies", "counts", "interpreter", "judging")),
-        *(f"{_ISOLATED}.{name}" for name in ("places", "ranges", "sessions", "walk")),
-        *(f"{_ISOLATED}.{name}" for name in ("watermarks", "windows")),
-    ],
-    "compiled": [
-        *(f"{_COMPILED}.{name}" for name in ("clocks", "codegen", "codegen_text")),
-        *(f"{_COMPILED}.{name}" for name in ("codegen_windows", "entities", "failing")),
-        *(f"{_COMPILED}.{name}" for name in ("keyed_windows", "machine", "ranges", "windows")),
-        *("wallaroo.judging", "wallaroo.copying"),
-        *("wallaroo.windowing.kinds", "wallaroo.windowing.watermarks"),
-    ],
-}
-"""By engine, the modules that decide what comes out of it."""
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
+from simulation.search import SUBJECTS, quiet, search
 
+EQUAL = Path(__file__).with_name("machine_mutants_equal.toml")
 NEEDING_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
-_CPU_SECONDS = 90  # of a mutant; one that takes longer never ends
 _BYTES = 6 << 30
+_SIMULATED = 4.0  # seconds for each of the simulation's subjects
+_PATIENCE = 20.0  # seconds to wait for something in a live run
+_LONGEST = 240.0  # seconds of a mutant
 _Z = 1.96  # of 95 %
+
+
+def _named(package: str, *names: str) -> tuple[str, ...]:
+    return tuple([f"{package}.{name}" for name in names])
+
+
+MODULES: dict[str, tuple[str, ...]] = {
+    REFERENCE: _named(
+        "wallaroo_reference.isolated",
+        *("copies", "counts", "interpreter", "judging", "places", "ranges", "sessions", "walk"),
+        *("watermarks", "windows"),
+    ),
+    "compiled": (
+        *_named(
+            "wallaroo_reference.compiled",
+            *("clocks", "codegen", "codegen_text", "codegen_windows", "entities", "failing"),
+            *("keyed_windows", "machine", "ranges", "windows"),
+        ),
+        *_named("wallaroo", "judging", "copying", "windowing.kinds", "windowing.watermarks"),
+    ),
+    "language": _named(
+        "wallaroo",
+        *("building.builder", "building.declarations", "building.pipeline", "checks", "keys"),
+        *("kinds", "operations", "records", "times", "topology", "windows"),
+    ),
+    "spark": (
+        *_named(
+            "wallaroo_spark.worker",
+            *("calls", "flow", "nodes", "plan", "program", "replay", "routing", "segments"),
+            *("sink_node", "states", "tasks", "tracker", "window_step", "window_store"),
+        ),
+        *_named("wallaroo_spark.wire", "job", "lineages", "outbox", "rows"),
+        *_named("wallaroo_spark.bounded", "micro_batches", "runs", "traces"),
+    ),
+    "edges": (
+        *_named(
+            "wallaroo",
+            *("frames", "transport.checkpoint", "transport.connection"),
+            *("transport.dead_letter_file", "transport.input_log", "transport.listener"),
+            *("transport.log_directory", "transport.log_file", "transport.log_format"),
+            *("transport.sink", "transport.skipping", "transport.stamps", "transport.stored"),
+        ),
+        *_named(
+            "wallaroo_reference",
+            *("checkpoints.blobs", "checkpoints.collecting", "checkpoints.head"),
+            *("checkpoints.on_disk", "checkpoints.recovery", "checkpoints.store"),
+            *("checkpoints.stored", "serving.checkpointing", "serving.durable", "serving.feeder"),
+            *("serving.journal", "serving.outbox", "serving.server"),
+        ),
+    ),
+}
+"""By home, the modules that decide what comes out."""
 
 
 @dataclass(frozen=True)
@@ -77,40 +130,66 @@ class Drawn:
     """A mutant, and what came of it.
 
     Args:
+        home: where it belongs to.
         module: the module that is changed.
         function: the function, as a path in the module.
         operator: cosmic-ray's operator.
-        diff: what is changed.
-        found: by what: ``conform``, ``tests``, or by nothing (empty).
-        cases: cases that were run.
-        seconds: CPU time of the search.
+        change: what is changed: the lines that go, behind ``-``, and those that come, behind ``+``.
+        found: by what: ``conform``, ``simulation``, ``tests``; ``equal``: it is listed; or empty.
+        seconds: CPU time until it was found, or all was tried.
     """
 
+    home: str
     module: str
     function: str
     operator: str
-    diff: str
+    change: str
     found: str = ""
-    cases: int = 0
     seconds: float = 0.0
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its function, as the list of equal ones names it, and the change."""
+        return f"{self.module}:{self.function}", self.change
 
 
 # -- mutants ---------------------------------------------------------------------------------------
 
 
-def places(module: str) -> list[tuple[str, str, int]]:
-    """Return (module, operator, occurrence) of each mutant that cosmic-ray can make of a module."""
+class Place(NamedTuple):
+    """A place in a module, and what can be made of it: (operator, occurrence)."""
+
+    module: str
+    mutants: tuple[tuple[str, int], ...]
+
+
+def places(module: str) -> list[Place]:
+    """Return the places of a module at which cosmic-ray can change something."""
     nodes = list(ast_nodes(get_ast(_source(module))))
-    found = []
+    found: dict[Any, list[tuple[str, int]]] = {}
     for name in operator_names():
         if name not in NEEDING_ARGUMENTS:
             operator = get_operator(name)()
-            number = sum(len(list(operator.mutation_positions(node))) for node in nodes)
-            found += [(module, name, occurrence) for occurrence in range(number)]
-    return found
+            positions = [at for node in nodes for at in operator.mutation_positions(node)]
+            for occurrence, at in enumerate(positions):
+                found.setdefault(at, []).append((name, occurrence))
+    return [Place(module, tuple(mutants)) for mutants in found.values()]
 
 
-def made(module: str, operator: str, occurrence: int) -> tuple[Drawn, Patch] | None:
+def drawn(home: str, seed: int) -> Iterator[tuple[Drawn, Patch]]:
+    """Yield mutants of a home: of each place one, in an order that the seed decides."""
+    rng = Random(seed)
+    everything = [place for module in MODULES[home] for place in places(module)]
+    rng.shuffle(everything)
+    for place in everything:
+        mutants = list(place.mutants)
+        rng.shuffle(mutants)
+        found = (made(home, place.module, *mutant) for mutant in mutants)
+        if (mutant := next(filter(None, found), None)) is not None:
+            yield mutant
+
+
+def made(home: str, module: str, operator: str, occurrence: int) -> tuple[Drawn, Patch] | None:
     """Return a mutant and its patch; `None`: it changes no function, or nothing that runs."""
     source = _source(module)
     text = mutate_code(source, get_operator(operator)(), occurrence)
@@ -132,11 +211,22 @@ def made(module: str, operator: str, occurrence: int) -> tuple[Drawn, Patch] | N
         patch.codes()
     except PatchError:
         return None
-    lines = unified_diff(was.splitlines(), now.splitlines(), lineterm="", n=1)
-    diff = "\n".join([line for line in lines if not line.startswith(("---", "+++", "@@"))])
-    return Drawn(module, name, operator.removeprefix("core/"), diff), patch
+    lines = list(unified_diff(was.splitlines(), now.splitlines(), lineterm="", n=0))[2:]
+    change = [f"{one[0]} {one[1:].strip()}" for one in lines if not one.startswith("@@")]
+    return Drawn(home, module, name, operator.removeprefix("core/"), "\n".join(change)), patch
 
 
+def equal() -> dict[tuple[str, str], str]:
+    """Return why mutants are equal in meaning, by their places."""
+    listed = tomllib.loads(EQUAL.read_text("utf-8"))
+    return {
+        (function, entry["change"].strip()): entry["why"]
+        for function, entries in listed.items()
+        for entry in entries
+    }
+
+
+@cache
 def _source(module: str) -> str:
     spec = find_spec(module)
     assert spec is not None
@@ -144,6 +234,7 @@ def _source(module: str) -> str:
     return Path(spec.origin).read_text("utf-8")
 
 
+@cache
 def _functions(source: str) -> dict[str, Any]:
     """Return the functions of a module and of its classes by their paths."""
     found: dict[str, Any] = {}
@@ -182,16 +273,11 @@ def _text(source: str, node: Any) -> str:
 class _Right:
     """An engine that is right: it fills the oracle's memory, and runs nothing that is changed."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        oracle = definition_oracle() if name == REFERENCE else reference_oracle()
-        self._right = oracle.reference
-
-    def check(self, application: Any) -> None:
-        load_engine(self.name).check(application)
-
-    def capabilities(self) -> Capabilities:
-        return _claims(self.name)
+    def __init__(self, engine: Engine) -> None:
+        self.name = engine.name
+        self.capabilities = engine.capabilities
+        self.check = engine.check
+        self._right = oracle_for(engine).reference
 
     def run(self, case: Case) -> Trace:
         return self._right.run(replace(case, isolation="isolated"))
@@ -200,29 +286,67 @@ class _Right:
         return [self.run(case) for case in cases]
 
 
-def _claims(engine: str) -> Capabilities:
-    can = load_engine(engine).capabilities()
-    if engine == REFERENCE:
-        can = replace(can, isolation=frozenset({"isolated"}))
-    return replace(can, live=False)
+class _Cases:
+    """Tries mutants with cases.
+
+    Args:
+        home: of the mutants.
+        cases: most cases that are generated.
+        seed: of the generation.
+    """
+
+    def __init__(self, home: str, cases: int, seed: int) -> None:
+        self._check = Check(Budget(cases, top_up=0), seed, fail_fast=True)
+        engine: Any = {"spark": OneByOne}.get(home, lambda: load_engine(_ENGINES[home]))()
+        self._engine = engine
+        self._claims = replace(engine.capabilities(), live=False)
+        if home != "compiled":
+            self._claims = replace(self._claims, isolation=frozenset({"isolated"}))
+        # The language makes the topology, which is made outside the engine.
+        self._everywhere = home == "language"
+        assert self.found(NOTHING, _Right) == "", "an engine that is right was called wrong"
+
+    def found(self, patch: Patch, make: Callable[[Engine], Any] | None = None) -> str:
+        """Return by what a mutant was found."""
+        named = self._engine.name
+        mutant: Any = MutantEngine(named, self._engine, patch, self._claims)
+        around: AbstractContextManager[Any] = nullcontext()
+        if self._everywhere:
+            around = patch.in_place()
+        with around:
+            if self._everywhere and check_language("*")[1]:
+                return "conform"
+            search = Search(make(mutant) if make else mutant, self._check)
+            try:
+                search.replay(one.case for one in stored(STORED))
+                if not search.findings.failing:
+                    search.search()
+            except HarnessError:
+                return "conform"
+        return "conform" if search.findings.failing or search.problems else ""
 
 
-def _searched(engine: Engine, cases: int, seed: int) -> Search:
-    check = Check(Budget(cases, top_up=0), seed, fail_fast=True)
-    search = Search(engine, check)
-    search.replay(one.case for one in stored(STORED))
-    if not search.findings.failing:
-        search.search()
-    return search
+_ENGINES = {"language": REFERENCE, REFERENCE: REFERENCE, "compiled": "compiled"}
+"""By home, the engine that runs cases."""
 
 
-def _found_by_conform(engine: str, patch: Patch, cases: int, seed: int) -> tuple[bool, int]:
-    mutant = MutantEngine(engine, load_engine(engine), patch, _claims(engine))
-    try:
-        search = _searched(mutant, cases, seed)
-    except HarnessError:
-        return True, 0
-    return bool(search.findings.failing or search.problems), search.runner.cases
+class _Edges:
+    """Tries mutants by the simulation, and by live runs."""
+
+    def __init__(self, home: str, cases: int, seed: int) -> None:
+        self._seed = seed
+        assert self.found(NOTHING) == "", "the edges as they are were called wrong"
+
+    def found(self, patch: Patch) -> str:
+        """Return by what a mutant was found."""
+        with patch.in_place():
+            with quiet():
+                for subject in SUBJECTS.values():
+                    if search(subject, itertools.count(), _SIMULATED)[0] is not None:
+                        return "simulation"
+            engine = load_engine(REFERENCE)
+            _, failures = check_live(engine, "*", self._seed, patience=_PATIENCE)
+        return "conform" if failures else ""
 
 
 def _found_by_tests(patch: Patch, tests: Sequence[str]) -> bool:
@@ -236,63 +360,67 @@ def _found_by_tests(patch: Patch, tests: Sequence[str]) -> bool:
         return pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]) != 0
 
 
-def _tried(engine: str, drawn: Drawn, patch: Patch, options: argparse.Namespace) -> Drawn:
-    """Try a mutant in a process of its own, which it may break."""
+def _answer(target: Callable[[], Any], most: float) -> Any:
+    """Return what a function returns in a process of its own, which it may break.
+
+    Args:
+        target: the function.
+        most: seconds of CPU time; one that takes longer never ends.
+
+    Returns:
+        What the function returns and its CPU seconds; `None`: it was killed, or died.
+    """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
 
-    def conform() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(most) + 1, int(most) + 1))
         resource.setrlimit(resource.RLIMIT_AS, (_BYTES, _BYTES))
         begun = time.process_time()
-        found, cases = _found_by_conform(engine, patch, options.cases, options.seed)
-        there.send((found, cases, time.process_time() - begun))
+        there.send((target(), time.process_time() - begun))
+        os._exit(0)  # threads of what was served may go on
 
-    def run_tests() -> None:
-        there.send(_found_by_tests(patch, options.tests))
-
-    def answer(target: Any) -> Any:
-        process = context.Process(target=target)
-        process.start()
-        process.join()
-        return here.recv() if here.poll() else None
-
-    # One that is killed, or dies, is seen by everybody.
-    found, cases, seconds = answer(conform) or (True, 0, float(_CPU_SECONDS))
-    by = "conform" if found else ""
-    if not found and options.tests and answer(run_tests) is not False:
-        by = "tests"
-    return replace(drawn, found=by, cases=cases, seconds=seconds)
+    process = context.Process(target=limited)
+    process.start()
+    process.join(_LONGEST)
+    process.kill()
+    return here.recv() if here.poll() else None
 
 
-def _all_tried(engine: str, options: argparse.Namespace, results: Any) -> None:
-    """Try mutants of one engine; in a process of its own, which remembers what cases mean."""
-    everything = [place for module in MODULES[engine] for place in places(module)]
-    Random(options.seed).shuffle(everything)
-    right: Any = _Right(engine)
-    unchanged = _searched(right, options.cases, options.seed)
-    assert not unchanged.findings.failing
-    assert not unchanged.problems
-    number = 0
-    for place in everything:
-        if number == options.mutants:
-            break
-        mutant = made(*place)
-        if mutant is not None:
-            number += 1
-            results.put(_tried(engine, *mutant, options))
-    results.put(len(everything))
+def _all_tried(home: str, options: argparse.Namespace, results: Any) -> None:
+    """Try mutants of one home; in a process of its own, which remembers what cases mean."""
+    begun = time.process_time()
+    trial = (_Edges if home == "edges" else _Cases)(home, options.cases, options.seed)
+    most = max(time.process_time() - begun, 10.0)
+    gc.freeze()
+    listed = equal()
+    for one, patch in itertools.islice(drawn(home, options.seed), options.mutants):
+        if options.only not in f"{one.module}:{one.function}":
+            continue
+        if one.place in listed:
+            results.put(replace(one, found="equal"))
+            continue
+        # One that is killed, or dies, is seen by everybody.
+        found, seconds = _answer(partial(trial.found, patch), most) or ("conform", most)
+        if not found and options.tests:
+            tests = _answer(partial(_found_by_tests, patch, options.tests), _LONGEST)
+            found = "tests" if tests is None or tests[0] else ""
+        results.put(replace(one, found=found, seconds=round(seconds, 2)))
+    results.put(None)
 
 
-def tried(engine: str, options: argparse.Namespace) -> Iterator[Drawn]:
-    """Yield the mutants of one engine that were drawn, with what came of them."""
+def tried(homes: Sequence[str], options: argparse.Namespace) -> Iterator[Drawn]:
+    """Yield the mutants of some homes that were drawn, with what came of them."""
     context = multiprocessing.get_context("fork")
     results = context.Queue()
-    process = context.Process(target=_all_tried, args=(engine, options, results))
-    process.start()
-    while isinstance(result := results.get(), Drawn):
-        yield result
-    process.join()
+    for home in homes:
+        context.Process(target=_all_tried, args=(home, options, results)).start()
+    left = len(homes)
+    while left:
+        if (result := results.get()) is None:
+            left -= 1
+        else:
+            yield result
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -307,47 +435,55 @@ def interval(found: int, drawn: int) -> tuple[float, float]:
 
 
 def line(name: str, mutants: Sequence[Drawn]) -> str:
-    """Return the figures of some mutants as a line."""
-    found = sum(one.found != "" for one in mutants)
+    """Return the figures of some mutants as a line; those that are equal do not count."""
     by = Counter(one.found or "nothing" for one in mutants)
-    low, high = interval(found, len(mutants))
-    told = ", ".join(f"{by[name]} by {name}" for name in ("conform", "tests", "nothing"))
-    return f"{name:40} {found:3} of {len(mutants):3}  {low:4.0%} to {high:4.0%}  ({told})"
+    equals = by.pop("equal", 0)
+    if not by.total():
+        return f"{name:44} {equals} equal"
+    found = by.total() - by["nothing"]
+    low, high = interval(found, by.total())
+    told = ", ".join([f"{number} by {what}" for what, number in sorted(by.items()) if number])
+    share = f"{found:3} of {by.total():3}, {found / by.total():4.0%} ({low:.0%} to {high:.0%})"
+    return f"{name:44} {share}; {told}; {equals} equal"
 
 
 def main() -> None:
     """Draw, try and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mutants", type=int, default=200, help="of each engine")
-    parser.add_argument("--engine", choices=MODULES, action="append")
-    parser.add_argument("--cases", type=int, default=8_500, help="most cases for each")
+    parser.add_argument("--mutants", type=int, default=100, help="of each home")
+    parser.add_argument("--home", choices=MODULES, action="append")
+    parser.add_argument("--cases", type=int, default=2_500, help="most cases for each")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tests", nargs="*", default=[], help="tried where conform is silent")
+    parser.add_argument("--only", default="", help="of these, those of functions with this text")
+    parser.add_argument("--tests", nargs="*", default=[], help="tried where all else is silent")
     add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())
-    assert NOTHING.codes() == {}
     mutants: list[Drawn] = []
-    for engine in options.engine or MODULES:
-        for one in tried(engine, options):
-            mutants.append(one)
-            place = f"{one.module}:{one.function} {one.operator}"
-            print(f"{one.found or 'SURVIVED':8} {place}", flush=True)
-            if not one.found:
-                print(one.diff, flush=True)
-    for module in dict.fromkeys(one.module for one in mutants):
-        print(line(module, [one for one in mutants if one.module == module]))
-    print(line("all", mutants))
+    for one in tried(options.home or list(MODULES), options):
+        mutants.append(one)
+        print(f"# {one.found or 'SURVIVED'} {one.module}:{one.function} {one.operator}", flush=True)
+        if not one.found:  # as the list of equal ones has it
+            print(f'[["{one.module}:{one.function}"]]\nchange = """\n{one.change}"""', flush=True)
+    names = sorted({one.module for one in mutants})
+    groups = {name: [one for one in mutants if one.module == name] for name in names}
+    groups |= {home: [one for one in mutants if one.home == home] for home in MODULES}
+    groups = {name: own for name, own in {**groups, "all": mutants}.items() if own}
     figures = Figures(__file__)
-    for name in ("all", *dict.fromkeys(one.module for one in mutants)):
-        own = [one for one in mutants if name in ("all", one.module)]
-        found = sum(one.found != "" for one in own)
-        figures.add(f"{name}/drawn", len(own), "mutants")
-        for by in ("conform", "tests"):
-            figures.add(f"{name}/{by}", sum(one.found == by for one in own), "mutants")
-        for limit, value in zip(("from", "to"), interval(found, len(own)), strict=True):
-            figures.add(f"{name}/{limit}", round(100 * value), "%")
-    how = {name: getattr(options, name) for name in ("seed", "cases", "tests")}
+    for name, own in groups.items():
+        print(line(name, own))
+        by = Counter(one.found or "nothing" for one in own)
+        for what, number in by.items():
+            figures.add(f"{name}/{what}", number, "mutants")
+        number = by.total() - by["equal"]
+        if number:
+            limits = interval(number - by["nothing"], number)
+            for limit, value in zip(("from", "to"), limits, strict=True):
+                figures.add(f"{name}/{limit}", round(100 * value), "%")
+    times = [one.seconds for one in mutants if one.found in ("conform", "simulation")]
+    print(f"CPU seconds until one was found: median {median(times or [0]):.1f}, most {max(times)}")
+    figures.add("all/time to the first failure, median", median(times or [0]), "s")
+    how = {name: getattr(options, name) for name in ("seed", "cases", "mutants", "tests")}
     figures.write(
         options.json, {**how, "survivors": [asdict(one) for one in mutants if not one.found]}
     )

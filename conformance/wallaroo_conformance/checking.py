@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import cast
 
-from wallaroo.engine import Case, Engine, load_engine
+from wallaroo.engine import Capabilities, Case, Engine, load_engine
+from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.corpus import (
     read_corpus,
@@ -20,7 +21,7 @@ from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.law import LawResult, Status
 from wallaroo_conformance.judge.laws import ANSWERS
-from wallaroo_conformance.judge.oracle import REFERENCE
+from wallaroo_conformance.judge.oracle import Judging
 from wallaroo_conformance.judge.results import Failure, Report, fits, versions
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
@@ -120,15 +121,18 @@ def _checked(search: Search) -> tuple[list[LawResult], list[Failure], list[str]]
 class _Forgetful:
     """An engine that loses each sink's last output: the canary."""
 
-    def __init__(self, reference: Engine) -> None:
+    def __init__(self, right: Judging) -> None:
         self.name = "canary"
-        self._reference = reference
+        self._right = right
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._reference, name)
+    def capabilities(self) -> Capabilities:
+        return Capabilities(isolation=frozenset({"isolated"}), live=False)
+
+    def check(self, application: Application) -> None:
+        pass
 
     def run(self, case: Case) -> Trace:
-        trace = self._reference.run(case)
+        trace = self._right.run(case)
         return replace(trace, outputs={sink: out[:-1] for sink, out in trace.outputs.items()})
 
     def run_many(self, cases: Iterable[Case]) -> list[Trace]:
@@ -141,9 +145,9 @@ def _refuse_blindness(search: Search) -> None:
     Raises:
         HarnessError: it is not found.
     """
-    reference = search.check.reference or load_engine(REFERENCE)
-    budget = Budget(_CANARY_CASES)
-    canary = Search(_Forgetful(reference), Check(budget, fail_fast=True, reference=reference))
+    right = search.oracle.reference
+    check = Check(Budget(_CANARY_CASES), fail_fast=True, reference=right)
+    canary = Search(cast("Engine", _Forgetful(right)), check)
     canary.search()
     if not canary.findings.failing:
         raise HarnessError("an engine that loses outputs was called right: nothing can be trusted")

@@ -93,6 +93,13 @@ def test_a_failure_of_the_reference_says_who_judged_it():
     assert "the reference may be" not in text
 
 
+def test_a_reference_that_raises_is_broken_not_the_check():
+    with broken("falsy filtered").patch.in_place():  # it asks for the truth of what refuses
+        report = check_engine(REFERENCE, Check(Budget(60), counterexamples=None, fail_fast=True))
+    assert report.problems == ()
+    assert [failure.rule for failure in report.failures] == ["compute-1"]
+
+
 def test_a_failure_of_another_engine_says_if_the_reference_is_the_broken_side():
     with broken("None passed on").patch.in_place():
         report = check_engine("compiled", Check(Budget(200), rules="compute-1", fail_fast=True))

@@ -196,6 +196,8 @@ def _without_inputs(case: ConformanceCase) -> Iterator[ConformanceCase]:
         for start in range(0, count, length):
             left = case.inputs[:start] + case.inputs[start + length :]
             yield replace(case, inputs=left)
+            if not case.small and 4 * length >= count:  # fewer may be enough for small thresholds
+                yield replace(case, inputs=left, small=True)
             # Without this record, later batch boundaries move: also try them at their old places.
             if case.batches is not None and length == 1:
                 yield replace(case, inputs=left, batches=_batches_without(case.batches, start))

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.counterexamples import STORED
 from wallaroo_conformance.judge.law import LawResult
+from wallaroo_conformance.judge.oracle import Judging
 from wallaroo_conformance.judge.results import Failure
 
 MOST_CASES_A_JOB = 4_096
@@ -103,7 +104,7 @@ class Check:
         live: checks the live server; `None` leaves those rules out.
         store: directory that gets a file for each failure, and a corpus of the cases that met rare
             pairs of facts; what is there already is run first. `None`: nothing is stored.
-        reference: says what is right; `None`: the reference engine.
+        reference: says what is right; `None`: the reference engine, and of it the definition.
         wrong_operators: those that are not what the catalogue says (`search.operators`): cases
             with them are not run, and the check is incomplete.
         stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
@@ -119,6 +120,6 @@ class Check:
     counterexamples: Path | None = STORED
     live: LiveCheck | None = None
     store: Path | None = None
-    reference: Engine | None = None
+    reference: Judging | None = None
     wrong_operators: tuple[str, ...] = ()
     stop: Event | None = None

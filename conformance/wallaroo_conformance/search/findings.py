@@ -172,12 +172,12 @@ class Findings:
 
     def refuse_timed(self) -> None:
         """Note that the engine refuses nearly all timed cases."""
-        whys = [self.why_beyond.get(law.id) for law in LAWS if law.timed]
-        self.timed_refused = next(filter(None, whys), "")
+        whys = [self.why_beyond.get(law.id, "") for law in LAWS if law.timed]
+        self.timed_refused = max(whys, key=lambda why: (why.startswith(REFUSED), why != ""))
 
     def _why_unsupported(self, law: Law) -> str | None:
         if self.timed_refused and law.timed:
-            return self.timed_refused
+            return self.why_beyond.get(law.id, self.timed_refused)
         return self.claims.unclaimed(law)
 
     def _why_beyond(self, law: Law) -> str | None:

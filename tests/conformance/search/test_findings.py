@@ -5,7 +5,7 @@ from __future__ import annotations
 from wallaroo_conformance.cases.case import WindowSpec
 from wallaroo_conformance.cases.composing import graph, record, step
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.laws import exercised
+from wallaroo_conformance.judge.laws import LAWS, exercised
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.findings import Findings
 
@@ -34,3 +34,14 @@ def test_a_rule_of_which_an_engine_claims_no_stop_waits_for_its_other_laws() -> 
     findings = Findings(Claims(Capabilities()))
     findings.add_beyond(exercised(meaning.facts), "it claims no stop")
     assert statuses(findings)["sliding"] == "not exercised"
+
+
+def test_timed_cases_that_are_refused_say_why_though_others_need_what_is_not_claimed() -> None:
+    case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
+    [meaning] = reference_oracle().ask([case])
+    refused = "refused: window-8, no count windows"
+    findings = Findings(Claims(Capabilities()))
+    findings.add_beyond([law for law in LAWS if law.rule == "time-1"], "it does not claim Kafka")
+    findings.add_beyond(exercised(meaning.facts), refused)
+    findings.refuse_timed()
+    assert {one.note for one in findings.law_results("window-8")} == {refused}
