@@ -52,6 +52,11 @@ def test_a_case_is_reduced_to_what_matters() -> None:
         return
 
 
+def test_fewer_records_may_be_enough_for_small_thresholds() -> None:
+    case = row(step("remember"), inputs=(Input(payload=b"a"),) * 8)
+    assert replace(case, inputs=case.inputs[:4], small=True) in reductions(case)
+
+
 def test_an_exit_is_reduced_to_a_stop() -> None:
     exits = graph(inputs=(record(0, "a 0 wQ"),))
     assert replace(exits, inputs=(record(0, "a 0 w"),), on_error="stop") in reductions(exits)
