@@ -37,7 +37,7 @@ class Machinery(SparkEngine):
 
     @override
     def capabilities(self) -> Capabilities:
-        return Capabilities(live=False, small=SMALL)
+        return Capabilities(live=False, kafka=True, small=SMALL)
 
     @override
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
