@@ -54,6 +54,7 @@ from wallaroo_conformance.live import check_live
 from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search
+from wallaroo_conformance.stepping import check_due
 from wallaroo_mutants.catalogue import MutantEngine
 from wallaroo_mutants.patching import NOTHING, Change, Patch, PatchError
 from wallaroo_mutants.spark import OneByOne
@@ -134,7 +135,7 @@ class Drawn:
         module: the module that is changed.
         function: the function, as a path in the module.
         operator: cosmic-ray's operator.
-        change: what is changed: the lines that go, behind ``-``, and those that come, behind ``+``.
+        change: the lines that go, behind ``-``, those that come, behind ``+``, and neighbours.
         found: by what: ``conform``, ``simulation``, ``tests``; ``equal``: it is listed; or empty.
         seconds: CPU time until it was found, or all was tried.
     """
@@ -211,7 +212,7 @@ def made(home: str, module: str, operator: str, occurrence: int) -> tuple[Drawn,
         patch.codes()
     except PatchError:
         return None
-    lines = list(unified_diff(was.splitlines(), now.splitlines(), lineterm="", n=0))[2:]
+    lines = list(unified_diff(was.splitlines(), now.splitlines(), lineterm="", n=1))[2:]
     change = [f"{one[0]} {one[1:].strip()}" for one in lines if not one.startswith("@@")]
     return Drawn(home, module, name, operator.removeprefix("core/"), "\n".join(change)), patch
 
@@ -302,6 +303,7 @@ class _Cases:
         self._claims = replace(engine.capabilities(), live=False)
         if home != "compiled":
             self._claims = replace(self._claims, isolation=frozenset({"isolated"}))
+        self._subjects = ["checkpoint"] if home in (REFERENCE, "compiled") else []
         # The language makes the topology, which is made outside the engine.
         self._everywhere = home == "language"
         assert self.found(NOTHING, _Right) == "", "an engine that is right was called wrong"
@@ -323,11 +325,24 @@ class _Cases:
                     search.search()
             except HarnessError:
                 return "conform"
-        return "conform" if search.findings.failing or search.problems else ""
+        if search.findings.failing or search.problems:
+            return "conform"
+        with patch.in_place():
+            if check_due(self._engine, "*", self._check.seed)[1]:
+                return "conform"
+        return _simulated(patch, self._subjects)
 
 
 _ENGINES = {"language": REFERENCE, REFERENCE: REFERENCE, "compiled": "compiled"}
 """By home, the engine that runs cases."""
+
+
+def _simulated(patch: Patch, subjects: Sequence[str]) -> str:
+    with patch.in_place(), quiet():
+        for name in subjects:
+            if search(SUBJECTS[name], itertools.count(), _SIMULATED)[0] is not None:
+                return "simulation"
+    return ""
 
 
 class _Edges:
@@ -339,11 +354,9 @@ class _Edges:
 
     def found(self, patch: Patch) -> str:
         """Return by what a mutant was found."""
+        if found := _simulated(patch, list(SUBJECTS)):
+            return found
         with patch.in_place():
-            with quiet():
-                for subject in SUBJECTS.values():
-                    if search(subject, itertools.count(), _SIMULATED)[0] is not None:
-                        return "simulation"
             engine = load_engine(REFERENCE)
             _, failures = check_live(engine, "*", self._seed, patience=_PATIENCE)
         return "conform" if failures else ""

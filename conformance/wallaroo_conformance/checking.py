@@ -27,6 +27,7 @@ from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
 from wallaroo_conformance.search.running import HarnessError
 from wallaroo_conformance.search.search import Search, Watcher
+from wallaroo_conformance.stepping import check_due
 
 __all__ = ["Check", "check_engine"]
 
@@ -197,6 +198,7 @@ def _check_live(search: Search) -> Outcome:
 
 _PARTS: tuple[Callable[[Search], Outcome], ...] = (
     _check_cases,
+    lambda search: check_due(search.runner.engine, search.check.rules, search.check.seed),
     lambda search: check_language(search.check.rules),
     _check_refusals,
     _check_live,

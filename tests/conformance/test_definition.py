@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.counterexamples import stored
-from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.definition import Definition
 from wallaroo_conformance.judge.oracle import REFERENCE
 from wallaroo_conformance.report.showing import failure_text
 from wallaroo_conformance.search.budget import Budget, Check
@@ -18,7 +14,6 @@ from wallaroo_conformance.search.search import Search
 from wallaroo_mutants.catalogue import broken, read
 
 from wallaroo.engine import load_engine
-from wallaroo.records import Tick
 
 INSIDE = Path(__file__).parents[2] / "conformance/wallaroo_conformance/definition"
 MOST_LINES = 1_000
@@ -40,49 +35,6 @@ def test_it_finds_each_fault_that_a_mutant_plants_in_the_interpreter():
             if mutant.rule and not any(map(search.failure_of, own)):
                 missed.append(mutant.name)
     assert missed == []
-
-
-def fired(case, records, at):
-    """Return what has fired if time moves on to `at` behind these records, and what has not."""
-    run = replace(engine_case(case, assemble(case)), input_log=[*records, Tick(at)], batches=None)
-    trace = Definition().run(run)
-    return trace.comparable() | {"entities": ()}  # one that expires is not due
-
-
-def due(case, records):
-    """Return the least time at which something fires though nothing comes; `None`: never."""
-    low, high = records[-1].at, 1 << 62
-    before = fired(case, records, low)
-    if fired(case, records, high) == before:
-        return None
-    step = 1
-    while low + 1 < high:
-        middle = min(low + step, (low + high) // 2)  # most of what is due is due soon
-        if fired(case, records, middle) == before:
-            low, step = middle, 2 * step
-        else:
-            high, step = middle, 1
-    return high
-
-
-def test_time_1_engines_say_when_time_alone_makes_something_due():
-    different, found = [], 0
-    for case in generate(120, 3, "any", timed=True, kafka=False):
-        case = replace(case, ended=False, isolation="isolated", on_error="skip", codec=False)
-        run = engine_case(case, assemble(case))
-        if run.application.window_steps and run.records and Definition().run(run).ended is None:
-            wanted = due(case, run.records)
-            found += wanted is not None
-            for engine in (REFERENCE, "compiled"):
-                how = "isolated" if engine == REFERENCE else "trusting"
-                stepping: Any = load_engine(engine)
-                stepper = stepping.stepper(assemble(case), isolation=how, on_error="skip")
-                for record in run.records:
-                    stepper.take(record)
-                if stepper.due() != wanted:
-                    different.append((engine, stepper.due(), wanted, case))
-    assert different == []
-    assert found > 5
 
 
 def test_a_failure_of_the_reference_says_who_judged_it():

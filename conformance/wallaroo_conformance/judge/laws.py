@@ -311,6 +311,13 @@ ANSWERS = law(
 )
 """Broken by `UnsupportedTopology` from `run`, which no difference of traces shows."""
 
+DUE = law(
+    "time-1/due",
+    {"open windows"},
+    "if nothing comes any more, an engine knows when time alone makes something due",
+)
+"""What an engine that can step is asked: `stepping`."""
+
 
 def exercised(facts: Facts) -> tuple[Law, ...]:
     """Return the laws that a case with these facts exercises."""

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from wallaroo_conformance.judge.laws import ANSWERS, LAWS
+from wallaroo_conformance.judge.laws import ANSWERS, DUE, LAWS
 from wallaroo_conformance.judge.rules import RULES
 from wallaroo_conformance.killing import installed_mutants
 from wallaroo_conformance.language import LANGUAGE_LAWS
@@ -22,7 +22,7 @@ from wallaroo_conformance.live import KAFKA_LAWS, LIVE_LAWS
 def laws() -> dict[str, list[str]]:
     """Return for each rule what its laws say; an empty list: it is unguarded."""
     found: dict[str, list[str]] = {rule: [] for rule in RULES}
-    for law in (*LAWS, ANSWERS):
+    for law in (*LAWS, ANSWERS, DUE):
         found[law.rule].append(law.says)
     for plain in (*LIVE_LAWS.values(), *KAFKA_LAWS.values(), *LANGUAGE_LAWS):
         found[plain.rule].append(plain.says)
