@@ -36,7 +36,7 @@ function run(form, records) {
   if (form.sinks.some((s) => s.encoder !== "triple_line")) throw new Refusal("sink-1", "sink", "one encoder only");
   if (form.codec) throw new Refusal("key-5", "case", "no codec");
   if (form.on_error !== "skip") throw new Refusal("dead-4", "case", "no stop");
-  form.sources.forEach((s) => { if (s.idle_after !== null || s.generator || !["own_time", null].includes(s.event_time)) throw new Refusal("time-3", "source", "plain sources only"); });
+  form.sources.forEach((s) => { if (s.idle_after !== null || s.max_ahead || s.generator || !["own_time", null].includes(s.event_time)) throw new Refusal("time-3", "source", "plain sources only"); });
   // Nodes by their numbers; consumers in the order of the calls: a node's sinks, then steps behind it.
   const nodes = {};
   const windows = [], sinks = [], count = {};

@@ -334,6 +334,8 @@ def _source(spec: SourceSpec) -> Argument:
         "event_time": function and Argument(f"{library}{spec.event_time}", function),
         "idle_after": None if spec.idle_after is None else _value(spec.idle_after),
     }
+    if function is not None and spec.max_ahead is not None:
+        how["max_ahead"] = _value(spec.max_ahead)
     if spec.generator:
         return _called(_LIBRARY, "GenSourceConfig", Argument("Values()", Values()), **how)
     decoder = Argument(expression(DECODERS, spec.decoder), _own(DECODERS, spec.decoder))
@@ -348,7 +350,9 @@ def _source(spec: SourceSpec) -> Argument:
 def _sink(spec: SinkSpec, pipeline: int, number: int) -> Argument:
     encoder = Argument(expression(ENCODERS, spec.encoder), ENCODERS[spec.encoder])
     if spec.topic:
-        how = {"partitions": _value(spec.topic), "max_message_size": _value(MAX_SENT)}
+        how = {"max_message_size": _value(MAX_SENT)}
+        if spec.topic > 0:
+            how["partitions"] = _value(spec.topic)
         topic = _value(f"OUT-{pipeline}-{number}")
         return _called(_LIBRARY, "KafkaSinkConfig", topic, _value(_BROKERS), encoder, **how)
     port = Argument(f"{_PORT + 10 + 10 * pipeline + number}", 1)

@@ -33,7 +33,7 @@ PARTITIONS = (
     *("North sea", "north sea ", "n\u00f6rth", "no\u0308rth", "north" * 50, f"{'north' * 50}."),
 )
 """Names that make the same identifier, or are equal but for case, accents, blanks, or length."""
-TOPICS_READ, TOPICS_WRITTEN = (1, 2, 3), (1, 3, 5)
+TOPICS_READ, TOPICS_WRITTEN = (1, 2, 3), (1, 3, 5, -1)
 """How many partitions a topic has: a source's at first, and a sink's."""
 FIRST_STEP = len(SOURCES)
 """The least number of a step; sources have the numbers before."""
@@ -47,7 +47,7 @@ class SourceSpec:
         id: its node's number; it has the name of this number in `SOURCES`.
         decoder: name of its decoder.
         event_time: name of its function, `None`: event times are arrival times.
-        idle_after: nanoseconds.
+        idle_after, max_ahead: nanoseconds; without an event time there is no `max_ahead`.
         generator: it has no decoder; its frames are a generator's values.
         topic: how many partitions of a Kafka topic it reads at first; 0: it has no topic.
     """
@@ -58,6 +58,7 @@ class SourceSpec:
     idle_after: int | None = None
     generator: bool = False
     topic: int = 0
+    max_ahead: int | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ class SinkSpec:
     Args:
         origin: the node that it takes messages from.
         encoder: name of its encoder.
-        topic: how many partitions the Kafka topic has that it writes to; 0: it has no topic.
+        topic: how many partitions the Kafka topic has that it writes to; -1: that has not been
+            asked; 0: it has no topic.
     """
 
     origin: int = 0
@@ -223,8 +225,9 @@ class ConformanceCase:
 
     @property
     def alters(self) -> bool:
-        """Whether an aggregation, key extractor or event time alters what it is only to read."""
+        """Whether what is only read is altered: by user code, or by being pickled."""
         used = [*[step.operator for step in self.steps], *[step.route for step in self.steps]]
+        used += [spec.builder for spec in self.partitions]
         return not ALTERING.isdisjoint([*used, *[source.event_time for source in self.sources]])
 
     @property

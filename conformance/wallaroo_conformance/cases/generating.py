@@ -226,6 +226,7 @@ def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
             rng.choice(tables.event_times),
             rng.choice((None, None, 5, 10, 15, 30)),
             rng.random() < 1 / 6,
+            max_ahead=rng.choice((*((None,) * 7), 4)),
         )
         for number in range(rng.choice((1, 1, 1, 2, 2, 3)))
     ]

@@ -97,7 +97,7 @@ _PLAIN: Final[dict[type, Any]] = {
 )
 _SETTINGS: Final = ("form", "codec", "batches", "number", "on_error", "small")
 _COUNTED: Final[dict[type, tuple[str, ...]]] = {
-    SourceSpec: ("event_time", "idle_after", "generator", "topic"),
+    SourceSpec: ("event_time", "idle_after", "max_ahead", "generator", "topic"),
     StepSpec: ("parallel",),
     SinkSpec: ("topic",),
     PartitionSpec: ("keys",),

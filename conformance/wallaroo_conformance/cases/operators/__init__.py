@@ -34,9 +34,14 @@ ROUTES = Table(PARTITION_FUNCTIONS, KEYS)
 """In the builder's form a key extractor can stand for a partition function."""
 GRAPH = ("collect", "merge")
 """Operators that have no component."""
-ALTERING = frozenset(Table(KEYS, AGGREGATIONS, EVENT_TIMES).having(Trait.FINDING))
-"""Operators that alter what they are only to read, which no check finds: `trusting` mode is not
-promised to them."""
+ALTERING = frozenset(
+    [
+        *Table(KEYS, AGGREGATIONS, EVENT_TIMES).having(Trait.FINDING),
+        *BUILDERS.having(Trait.PICKLES_ANEW),
+    ]
+)
+"""Operators that alter what they are only to read, and builders of what pickling alters, which no
+check finds: `trusting` mode is not promised to them."""
 
 __all__ = [
     "AGGREGATIONS",

@@ -86,6 +86,30 @@ class Linked(Notebook):
         self.last = self.notes
 
 
+@BUILDERS.add(Trait.FINDING, Trait.PICKLES_ANEW)
+class Abridged(Notebook):
+    """Says what of it is pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "last": "abridged"}
+
+
+@BUILDERS.add(Trait.FINDING, Trait.PICKLES_ANEW)
+class Restored(Notebook):
+    """Says what it is when it was pickled."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, last="restored")
+
+
+@BUILDERS.add(Trait.FINDING, Trait.PICKLES_ANEW)
+class Rewritten(Notebook):
+    """Says how it is made again."""
+
+    def __reduce__(self) -> Any:
+        return Rewritten, (), {"pages": self.pages}
+
+
 class Heading(NamedTuple):
     """A tuple with names: it cannot be altered, and what it holds can."""
 

@@ -38,6 +38,7 @@ class Trait(enum.Enum):
     WRONG_ITEMS = "gives what is no multi result"
     MANY = "of a multi computation: gives hundreds of messages for some"
     REFUSES = "raises on some messages, or payloads, and gives on all others"
+    PICKLES_ANEW = "of a builder: what it builds is another when it was pickled"
     ALTERS_PANES = "of windows: alters accumulators when it combines them, or gives what they hold"
 
 

@@ -41,6 +41,13 @@ def keyed(message: Any) -> Any:
 
 @ENCODERS.add(Trait.OF_TOPIC)
 @wallaroo.encoder
+def far(message: Any) -> Any:
+    """Return the last partition that a topic may have, or the one behind it."""
+    return f"{message!a}", None, chosen(message, (2**31 - 1, 2**31))
+
+
+@ENCODERS.add(Trait.OF_TOPIC)
+@wallaroo.encoder
 def of_any_form(message: Any) -> Any:
     """Return one of the forms of an output, or what is none."""
     text, key = f"{message!a}", str(message[0])

@@ -265,9 +265,11 @@ class RememberAndTell(Remembering):
         return self.given(([message[0], message[1], "+".join(state.notes)], False))
 
 
-def serialize(value: Any) -> bytes:
+def serialize(value: Any) -> Any:
     """Return a value as bytes; marks in it, and the number 2, are refused (key-5)."""
     if isinstance(value, list) and len(value) == _PARTS and "p" in str(value[2]):
+        if "1" in str(value[2]):
+            return "no bytes"
         fail(str(value[2]))
     if type(value) is int and value == 2:  # an accumulator
         fail(str(value))
