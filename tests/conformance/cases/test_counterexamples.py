@@ -14,7 +14,7 @@ from wallaroo_conformance.cases.counterexamples import (
     stored,
 )
 from wallaroo_conformance.cases.reading import BadCaseError
-from wallaroo_conformance.judge.laws import ANSWERS, LAWS
+from wallaroo_conformance.judge.laws import ANSWERS, DUE, LAWS
 
 
 @pytest.mark.parametrize("field", ["rule", "law"])
@@ -34,7 +34,7 @@ def test_a_rule_or_law_that_is_no_name_is_refused(tmp_path: Path, field: str, na
 
 def test_every_law_gives_its_counterexamples_a_name(tmp_path: Path) -> None:
     case = next(iter(stored())).case
-    laws = [*LAWS, ANSWERS]
+    laws = [*LAWS, ANSWERS, DUE]
     for law in laws:
         path = Counterexample(case, law.rule, law.name).store(tmp_path)
         assert path.parent == tmp_path
