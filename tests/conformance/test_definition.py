@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from wallaroo_conformance.cases.counterexamples import stored
 from wallaroo_conformance.checking import check_engine
-from wallaroo_conformance.judge.oracle import REFERENCE
+from wallaroo_conformance.judge.oracle import REFERENCE, definition_oracle, reference_oracle
 from wallaroo_conformance.report.showing import failure_text
 from wallaroo_conformance.search.budget import Budget, Check
 from wallaroo_conformance.search.search import Search
@@ -37,6 +38,15 @@ def test_it_finds_each_fault_that_a_mutant_plants_in_the_interpreter():
     assert missed == []
 
 
+@pytest.fixture
+def forgotten():
+    """What cases mean is found out anew: a broken reference says so otherwise."""
+    yield
+    reference_oracle.cache_clear()
+    definition_oracle.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
 def test_a_failure_of_the_reference_says_who_judged_it():
     with broken("None passed on").patch.in_place():
         report = check_engine(REFERENCE, Check(Budget(200), rules="compute-1", fail_fast=True))
@@ -45,6 +55,7 @@ def test_a_failure_of_the_reference_says_who_judged_it():
     assert "the reference may be" not in text
 
 
+@pytest.mark.usefixtures("forgotten")
 def test_a_reference_that_raises_is_broken_not_the_check():
     with broken("falsy filtered").patch.in_place():  # it asks for the truth of what refuses
         report = check_engine(REFERENCE, Check(Budget(60), counterexamples=None, fail_fast=True))
@@ -52,6 +63,7 @@ def test_a_reference_that_raises_is_broken_not_the_check():
     assert [failure.rule for failure in report.failures] == ["compute-1"]
 
 
+@pytest.mark.usefixtures("forgotten")
 def test_a_failure_of_another_engine_says_if_the_reference_is_the_broken_side():
     with broken("None passed on").patch.in_place():
         report = check_engine("compiled", Check(Budget(200), rules="compute-1", fail_fast=True))
