@@ -27,6 +27,7 @@ class Receiver:
         self._got: list[bytearray] = []
         self._readers: list[threading.Thread] = []
         self._socks: list[socket.socket] = []
+        self._names: list[object] = []  # of the peers; a socket that was reset tells none
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -46,7 +47,7 @@ class Receiver:
         """All that was brought, once the connections that were made until now have ended."""
         with socket.create_connection(("127.0.0.1", self.port), 20) as last:  # behind all others
             name = last.getsockname()
-            eventually(lambda: name in [sock.getpeername() for sock in self._socks])
+            eventually(lambda: name in self._names)
         for reader in [*self._readers]:
             reader.join(20)
         return b"".join(self.so_far)
@@ -60,12 +61,13 @@ class Receiver:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                sock, _ = self.listener.accept()
+                sock, name = self.listener.accept()
                 self._socks.append(sock)
                 self._got.append(bytearray())
                 reader = threading.Thread(target=self._read, args=(sock, self._got[-1]))
                 reader.start()
                 self._readers.append(reader)
+                self._names.append(name)
 
     def _read(self, sock: socket.socket, got: bytearray) -> None:
         with contextlib.suppress(OSError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import spark_cluster
 
@@ -15,6 +17,20 @@ def spark_engine():
     from wallaroo_spark.jvm.session import close_session
 
     close_session()
+
+
+@pytest.fixture(autouse=True)
+def _in_the_group(request):
+    """A test that brings a session up is of the group, or each process would have a JVM."""
+    may = any(request.node.get_closest_marker(mark) for mark in ("xdist_group", "alone"))
+    before = _is_up()
+    yield
+    assert may or before or not _is_up(), "this test needs the mark xdist_group('spark')"
+
+
+def _is_up():
+    jvm = sys.modules.get("wallaroo_spark.jvm.session")
+    return jvm is not None and jvm._current.session is not None
 
 
 @pytest.fixture(scope="session")

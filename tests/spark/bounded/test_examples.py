@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from wallaroo.engine import Case
 from wallaroo.loading import load_application, load_module
 from wallaroo.testing.input import input_log_of
+
+pytestmark = pytest.mark.xdist_group("spark")
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FEED = load_module(EXAMPLES / "market_feed.py").module

@@ -22,6 +22,8 @@ from wallaroo_spark.live.resume import Resume, read_resume, write_resume
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
 
+pytestmark = pytest.mark.xdist_group("spark")  # in the session that all such tests share
+
 SCHEMA = "state/0/_metadata/v2/0"
 
 
