@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy  # its part `stats` is imported when it is asked for, which takes a second
 
 from wallaroo_loadgen.common.measure import recorded
 from wallaroo_loadgen.common.schedule import Floats, Int64s
@@ -140,7 +140,7 @@ def shift(
     least_p = max(1 / math.comb(len(parts), len(baseline)), 1 / (_DEALS + 1))
     if min(len(baseline), len(other)) < 2:
         return Shift(part, None, least_p, level)
-    test = stats.permutation_test(
+    test = scipy.stats.permutation_test(
         (np.arange(len(baseline)), np.arange(len(baseline), len(parts))),
         in_errors,
         alternative="greater",

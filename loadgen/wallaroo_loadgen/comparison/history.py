@@ -38,8 +38,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import ruptures
-from scipy import stats
+import scipy  # its part `stats` is imported when it is asked for, which takes a second
 
 from wallaroo_loadgen.common.schedule import Floats
 from wallaroo_loadgen.comparison.baseline import ERROR, SETTINGS, Bound, Runs, percent
@@ -112,9 +111,9 @@ def _search(
     """Return the changes in a stretch that begins at `start`, each with its p."""
     if len(logs) < fewest(level):
         return []
-    ranks = stats.rankdata(logs)
+    ranks = scipy.stats.rankdata(logs)
     for count in _COUNTS:  # the simpler answer first
-        test = stats.permutation_test(
+        test = scipy.stats.permutation_test(
             (ranks,),
             lambda mixed, count=count: _gain(mixed, _splits(mixed, count)),
             permutation_type="pairings",  # of one sample: its orders
@@ -134,6 +133,8 @@ def _search(
 
 def _splits(ranks: Floats, count: int) -> list[int]:
     """Return where the second, third, … of levels begin that fit the ranks best."""
+    import ruptures  # which takes a second
+
     detection = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST)
     return [int(end) for end in detection.fit(ranks).predict(n_bkps=count)[:-1]]
 
