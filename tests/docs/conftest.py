@@ -1,8 +1,11 @@
 """The documents' site, built once: as pages to read, and with what runs examples in a browser."""
 
 import functools
+import subprocess
+import sys
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from wallaroo_docs.site import build
@@ -10,11 +13,22 @@ from webdriver import Browser
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """The folder the site is in; the build refuses links that lead nowhere."""
-    directory = tmp_path_factory.mktemp("site") / "site"
-    build(directory, runnable=False)
-    return directory
+def site_and_said(tmp_path_factory):
+    """The folder the site is in, and what the command said that built it.
+
+    The build refuses links that lead nowhere.
+    """
+    directory = tmp_path_factory.mktemp("built") / "the site"
+    tool = Path(__file__).parents[2] / "docs" / "tools" / "build_site.py"
+    command = [sys.executable, str(tool), "--plain", str(directory)]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return directory, said
+
+
+@pytest.fixture
+def site(site_and_said):
+    """The folder the site is in."""
+    return site_and_said[0]
 
 
 class Quiet(SimpleHTTPRequestHandler):

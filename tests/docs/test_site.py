@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -101,14 +99,8 @@ def test_a_site_with_a_broken_link_is_not_built(tmp_path, link):
         pages(tmp_path)
 
 
-def test_the_command_says_where_the_site_is(tmp_path):
-    tool = Path(__file__).parents[2] / "docs" / "tools" / "build_site.py"
-    done = subprocess.run(
-        [sys.executable, tool, "--plain", tmp_path / "the site"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    [address] = re.findall(r"^the site is at (file://\S+)$", done.stdout, re.MULTILINE)
-    assert Path(url2pathname(urlsplit(address).path)) == tmp_path / "the site" / "index.html"
-    assert (tmp_path / "the site" / "index.html").exists()
+def test_the_command_says_where_the_site_is(site_and_said):
+    site, said = site_and_said
+    [address] = re.findall(r"^the site is at (file://\S+)$", said, re.MULTILINE)
+    assert Path(url2pathname(urlsplit(address).path)) == site / "index.html"
+    assert (site / "index.html").exists()
