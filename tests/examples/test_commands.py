@@ -170,6 +170,18 @@ def test_a_stop_leaves_the_windows_open_that_a_log_has_not_ended(name, window, t
     assert int(still_open[1]) == len({line[:window] for line in rest}) > 0
 
 
+def test_nexmark(terminals):
+    generate, pipe, oracle, *over_tcp = commands_of("nexmark/queries")
+    terminals.type(generate)
+    piped = terminals.type(pipe)
+    assert piped == terminals.type(oracle) != b""
+    for command in over_tcp:
+        terminals.type(command)
+    until(terminals.output, terminals.output)
+    terminals.interrupt()
+    assert piped.startswith(terminals.output())
+
+
 def test_graph_4_a_run_whose_generator_ends_ends_by_itself(terminals):
     pipe, receive, run = commands_of("alerts_windowed")
     piped = terminals.type(pipe)
@@ -189,6 +201,7 @@ def test_the_feeds_own_commands(terminals):
     terminals.type(orders)
     assert (terminals.folder / "market-data.frames").stat().st_size == 5000 * (4 + 42)
     assert (terminals.folder / "orders.frames").stat().st_size == 5000 * (4 + 53)
-    for command in commands_of("access_log"):
-        terminals.type(command)
+    for name in ("access_log", "nexmark/generator", "nexmark/oracle"):
+        for command in commands_of(name):
+            terminals.type(command)
     assert (terminals.folder / "marked.log").read_bytes().endswith(b"\nEND_OF_DAY\n")
