@@ -20,7 +20,11 @@ import psutil
 from wallaroo.frames import frames
 
 HERE = Path(__file__).parent
-APPLICATIONS = {"wallaroo": "spark_counting.py", "windows": "spark_windowing.py"}
+APPLICATIONS = {
+    "wallaroo": "spark_counting.py",
+    "windows": "spark_windowing.py",
+    "nexmark": "../examples/nexmark/queries.py",
+}
 """The jobs that this engine runs."""
 BY_HAND = {
     **dict.fromkeys(("row", "memory"), "spark_by_hand.py"),
