@@ -204,7 +204,7 @@ class Broker:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, number)
-            self._process.wait(30)
+            self._process.wait(60)
             self._process = None
 
     def _command(self) -> list[str]:

@@ -87,7 +87,7 @@ class Edge(Received):
         return [payload for source, payload in self.order if source == name]
 
     def connect(self, name="a"):
-        return socket.create_connection(self.listener.addresses[name], timeout=20)
+        return socket.create_connection(self.listener.addresses[name], timeout=60)
 
     def close(self):
         self.thread.call(self.listener.close)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 
-def eventually(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def eventually(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until a condition holds; looked at often first, and less often the longer it takes."""
     begun = time.monotonic()
     while not condition():
@@ -35,7 +35,7 @@ class Receiver:
         """What each of so many connections brought, once they have ended."""
         eventually(lambda: len(self._readers) == connections)
         for reader in self._readers:
-            reader.join(20)
+            reader.join(60)
         return [bytes(got) for got in self._got]
 
     @property
@@ -49,7 +49,7 @@ class Receiver:
             name = last.getsockname()
             eventually(lambda: name in self._names)
         for reader in [*self._readers]:
-            reader.join(20)
+            reader.join(60)
         return b"".join(self.so_far)
 
     @property
@@ -78,11 +78,11 @@ class Receiver:
         """End all connections."""
         # Closing alone does not wake a thread that accepts or reads.
         _shut(self.listener)
-        self._thread.join(20)
+        self._thread.join(60)
         for sock in self._socks:
             _shut(sock)
         for reader in self._readers:
-            reader.join(20)
+            reader.join(60)
 
 
 def _shut(sock: socket.socket) -> None:

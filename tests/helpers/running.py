@@ -83,7 +83,7 @@ class Run:
         """Wait for the end; return the exit code, stderr, and what the sink's peer has got."""
         _, rest = self.process.communicate(timeout=60)
         self._over = True
-        self._receiving.join(30)
+        self._receiving.join(60)
         return self.process.returncode, self.errors + (rest or ""), bytes(self.received)
 
     def end(self):
@@ -91,7 +91,7 @@ class Run:
             self.process.kill()
             self.wait()
         self._over = True
-        self._receiving.join(30)
+        self._receiving.join(60)
         self.sink.close()
 
 

@@ -28,7 +28,7 @@ def application(port, *steps, decoder=text, encoder=line, sinks=1, **options):
 
 
 def connect(handle, source="p"):
-    return socket.create_connection(handle.addresses[source], timeout=20)
+    return socket.create_connection(handle.addresses[source], timeout=60)
 
 
 def send(handle, data, source="p"):
@@ -42,7 +42,7 @@ def send(handle, data, source="p"):
 
 def stopped(handle):
     handle.stop()
-    summary = handle.wait(20.0)
+    summary = handle.wait(60)
     assert summary is not None
     return summary
 

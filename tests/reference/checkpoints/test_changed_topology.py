@@ -74,7 +74,7 @@ def run(serve, application, messages, isolation="trusting", **own):
     if messages:
         send(handle, *messages)
     handle.stop()
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert summary.problem is None
     assert summary.dead_letters == {}
 

@@ -46,7 +46,7 @@ def test_while_the_disk_takes_nothing_nothing_is_read_and_nothing_lost(
     own = {"checkpoint": None, "record": tmp_path / "r"} if recorded else {}
     monkeypatch.setattr("wallaroo_reference.serving.journal._RETRY", 0.02)
     handle = serve(counting(receiver.port), own=own)
-    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         sock.sendall(frames([b"a"]))
         eventually(lambda: receiver.so_far == [b"a 1\n"])
         disk.problem = problem
@@ -60,7 +60,7 @@ def test_while_the_disk_takes_nothing_nothing_is_read_and_nothing_lost(
         assert sock.recv(1) == b""
     assert "the disk takes the input log again" in caplog.text
     handle.stop()
-    assert handle.wait(20).exit_code == 0
+    assert handle.wait(60).exit_code == 0
     assert receiver.data == b"a 1\nb 1\n" + b"".join([b"c %d\n" % n for n in range(1, 10_001)])
     if recorded:
         assert RecordedLog(tmp_path / "r").following == 10_002
@@ -72,11 +72,11 @@ def test_a_sync_that_fails_ends_the_run_and_senders_see_a_reset(serve, receiver,
 
     handle = serve(counting(receiver.port))
     monkeypatch.setattr(disk, "fsync", fail, raising=False)
-    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         sock.sendall(frames([b"a"]))
         with pytest.raises(ConnectionResetError):
             sock.recv(1)
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert summary.exit_code == 1
     assert "could not be synced: Input/output error" in summary.problem
     assert not any(receiver.so_far)
@@ -94,7 +94,7 @@ def test_a_checkpoint_that_cannot_be_written_is_tried_again(serve, receiver, mon
 
     monkeypatch.setattr(Store, "write", full)
     handle = serve(counting(receiver.port))
-    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         sock.sendall(frames([b"a", b"b"]))
         eventually(lambda: handle.progress().details["checkpoints"])
     assert tries[:4] == tries[:1] * 4
@@ -105,7 +105,7 @@ def test_a_checkpoint_that_cannot_be_written_is_tried_again(serve, receiver, mon
 def test_a_log_that_is_full_waits_for_a_checkpoint(serve, receiver):
     own = {"log_bytes": 20_000, "checkpoint_interval": 1000}
     handle = serve(counting(receiver.port), own=own)
-    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         for _ in range(20):
             sock.sendall(frames([b"x" * 1000] * 10))
         sock.shutdown(socket.SHUT_WR)
@@ -122,9 +122,9 @@ class Unpicklable:
 
 def test_a_state_that_cannot_be_stored_ends_the_run_and_is_named(serve, receiver):
     handle = serve(counting(receiver.port, Unpicklable))
-    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         sock.sendall(frames([b"a"]))
-        summary = handle.wait(20)
+        summary = handle.wait(60)
     assert summary.exit_code == 1
     assert "state partition 'counts', key 'a', cannot be pickled" in summary.problem
 
@@ -132,13 +132,13 @@ def test_a_state_that_cannot_be_stored_ends_the_run_and_is_named(serve, receiver
 def test_dead_4_a_restart_meets_the_record_that_ended_the_run_again(serve, receiver):
     application = counting(receiver.port)
     handle = serve(application, on_error="stop")
-    with socket.create_connection(handle.addresses["p"], timeout=20) as sock:
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         sock.sendall(frames([b"a"]))
         eventually(lambda: handle.progress().details["checkpoints"])
         sock.sendall(frames([b"\xff", b"b"]))  # it cannot be decoded
-        assert handle.wait(20).exit_code == 1
+        assert handle.wait(60).exit_code == 1
     handle = serve(application, on_error="stop")
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert (summary.exit_code, summary.received) == (1, {"p": 0})
     assert summary.dead_letters == {("p", None, "decode"): 1}
     handle = serve(application)  # whoever goes on gets the rest

@@ -23,7 +23,7 @@ def position(tmp_path):
 
 def stopped(handle):
     handle.stop()
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert summary is not None
     assert summary.problem is None
     return summary
@@ -70,7 +70,7 @@ def test_graph_4_a_generator_goes_on_behind_its_last_record(serve, receiver, iso
         eventually(lambda kills=kills: len(receiver.so_far) == kills and receiver.so_far[-1])
         handle.kill()
         handle = serve.again(handle)
-    assert handle.wait(20).exit_code == 0
+    assert handle.wait(60).exit_code == 0
     numbers = [n for n in range(1, 2001) if n % 10]
     whole = [f"{n} {s}".encode() for n, s in zip(numbers, accumulate(numbers), strict=True)]
     got: list[bytes] = []

@@ -109,7 +109,7 @@ def run(serve, application, isolation="trusting", **own):
     handle = serve(application, isolation, own=own)
     send(handle, "a", "b", "a")
     handle.stop()
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert summary.problem is None
     return summary
 

@@ -100,7 +100,7 @@ def test_kafka_15_readers_see_each_output_once_whatever_is_killed(app):
         while sum(map(len, app.kafka.records(app.sink).values())) < 2_500:
             assert process.poll() is None, process.stderr.read()
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     app.check()
 
 

@@ -20,7 +20,7 @@ def test_a_full_disk_under_the_dead_letters_ends_the_run(serve, receiver):
     handle = serve(application(receiver.port, ("to", shout)), dead_letters=full)
     with connect(handle) as sock:
         sock.sendall(frames([b"a", b"\xff", b"b"]))
-        summary = handle.wait(20)
+        summary = handle.wait(60)
     assert summary.exit_code == 1
     assert summary.problem == (
         "dead letters cannot be written to /dev/full: No space left on device; the last 1 are not "
@@ -34,7 +34,7 @@ def test_kill_and_restart_listens_where_it_was_and_begins_anew(serve, receiver):
     send(handle, frames([b"a", b"a"]))
     eventually(lambda: handle.progress().written == 2)
     handle.kill()
-    assert handle.wait(20).problem == "it was killed"
+    assert handle.wait(60).problem == "it was killed"
     again = handle.restart()
     assert again.addresses == handle.addresses
     send(again, frame(b"a"))

@@ -79,7 +79,7 @@ class Run:
     def end(self):
         self.sock.close()
         self.handle.stop()
-        summary = self.handle.wait(20)
+        summary = self.handle.wait(60)
         return summary, self.figures()
 
     def until(self, shows):
@@ -299,7 +299,7 @@ def test_without_figures_nothing_is_measured(receiver):
     assert type(handle._machine).__name__ == "Compiled"
     assert handle._feeder.watch is None
     handle.stop()
-    handle.wait(20)
+    handle.wait(60)
 
 
 @BOTH

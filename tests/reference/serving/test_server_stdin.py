@@ -17,7 +17,7 @@ from wallaroo.errors import WallarooParameterError
 def test_stdin_and_stdout_stand_in_for_source_and_sinks(serve):
     out = io.BytesIO()
     handle = serve(application(0, ("to", shout), sinks=2), stdin=io.BytesIO(b"a\n\nb"), stdout=out)
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert sorted(out.getvalue().split(b"\n")) == sorted([b"A", b"", b"B"] * 2 + [b""])
     assert (summary.exit_code, summary.received) == (0, {"p": 3})
     assert summary.written == {("p", 0): 3, ("p", 1): 3}
@@ -43,7 +43,7 @@ def test_stdin_faster_than_stdout_is_held_back(serve):
         got = bytearray()
         while len(got) < len(lines):
             got += reader.read1(1 << 20)
-        summary = handle.wait(20)
+        summary = handle.wait(60)
     assert got == lines
     assert summary.exit_code == 0
 
@@ -52,6 +52,6 @@ def test_the_end_of_stdin_waits_for_a_sink_that_makes_progress_and_no_other(serv
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
     handle = serve(application(port), stdin=io.BytesIO(b"a\nb\n"), stop_timeout=0.2)
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert summary.exit_code == 1
     assert summary.undelivered == {("p", 0): 2}

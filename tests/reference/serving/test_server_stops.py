@@ -32,7 +32,7 @@ def hanging(serve, receiver, monkeypatch):
                 host, _, port = text.split()[-1].rpartition(":")
                 with socket.create_connection((host, int(port))) as sock:
                     sock.sendall(frame(b"a"))
-                    entered.wait(20)
+                    entered.wait(60)
             return super().write(text)
 
     with monkeypatch.context() as patch:
@@ -51,7 +51,7 @@ def test_a_kill_before_the_start_is_over_ends_the_run(hanging):
     handle, release = hanging
     handle.kill()
     release.set()
-    assert handle.wait(20).problem == "it was killed"
+    assert handle.wait(60).problem == "it was killed"
 
 
 @BOTH
@@ -62,7 +62,7 @@ def test_dead_4_on_error_stop_names_the_encoder(serve, receiver, isolation):
     )
     with connect(handle) as sock:
         sock.sendall(frame(b"bad"))
-        summary = handle.wait(20)
+        summary = handle.wait(60)
     assert ": pipeline p, encoder of sink 0, message 0 (dead-4)" in summary.problem
 
 
@@ -76,7 +76,7 @@ def test_a_fault_of_the_engine_itself_ends_the_run_and_is_told(
     handle = serve(application(receiver.port))
     with connect(handle) as sock:
         sock.sendall(frames([b"a"]))
-        summary = handle.wait(20)
+        summary = handle.wait(60)
         with pytest.raises(ConnectionResetError):
             sock.recv(1)  # frame-4: it is not known what became of the frame
     assert summary.exit_code == 1

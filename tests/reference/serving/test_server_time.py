@@ -62,7 +62,7 @@ def test_window_6_what_is_late_is_counted_in_the_summary(serve, receiver):
 
 def test_graph_4_a_run_of_generators_ends_by_itself(serve, receiver):
     handle = serve(built(receiver, generated(Numbers(1_000))))
-    summary = handle.wait(20)
+    summary = handle.wait(60)
     assert receiver.data == b"".join(b"%d\n" % number for number in range(1_000))
     assert (summary.exit_code, summary.received) == (0, {"g": 1_000})
 
@@ -89,7 +89,7 @@ def test_graph_4_a_generator_waits_for_a_sink_that_takes_nothing(serve):
         taken = threading.Event()
 
         def read():
-            taken.wait(20)
+            taken.wait(60)
             while peer.recv(1 << 20):
                 pass
 
@@ -104,6 +104,6 @@ def test_graph_4_a_generator_waits_for_a_sink_that_takes_nothing(serve):
         assert handle.progress().pending << 16 < 64 << 20
         taken.set()
         summary = handle.wait(60)
-        reader.join(20)
+        reader.join(60)
         peer.close()
     assert (summary.exit_code, summary.written) == (0, {("g", 0): 2_000})

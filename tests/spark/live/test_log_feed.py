@@ -105,7 +105,7 @@ def test_frame_4_a_connection_is_closed_once_its_frames_are_durable(open_feed):
     feed.append("p", [b"a"])
     durable = threading.Event()
     feed.when_durable(durable.set)
-    assert durable.wait(10)
+    assert durable.wait(60)
     assert feed.latest(0) == 1
 
 
@@ -121,8 +121,8 @@ def test_frame_4_a_failed_sync_closes_no_connection_in_order(open_feed, monkeypa
     closed = threading.Event()
     feed.append("p", [b"a"])
     feed.when_durable(closed.set)
-    assert failed.wait(20)
-    feed._syncing.join(20)
+    assert failed.wait(60)
+    feed._syncing.join(60)
     assert not closed.is_set()
     assert feed.events == ["Input/output error"]
 
@@ -171,7 +171,7 @@ def test_a_feed_is_closed_while_a_client_waits_for_its_answer(tmp_path):
             asking = threading.Thread(target=_ask_until_closed, args=(client, asked))
             asking.start()
             asked.wait()
-        asking.join(10)
+        asking.join(60)
         assert not asking.is_alive()
         client.close()
 

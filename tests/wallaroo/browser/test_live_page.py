@@ -106,7 +106,7 @@ def sending():
 
     yield sending
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
 
 
 LOOKS = ({}, {"dark": True}, {"width": 390, "height": 1600}, {"width": 390, "dark": True})

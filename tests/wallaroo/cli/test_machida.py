@@ -83,10 +83,10 @@ def test_a_tutorials_command_line_works(tmp_path, form, found_on):
                     source.shutdown(socket.SHUT_WR)
                     assert source.recv(1) == b""
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(timeout=30) == 0
+                assert process.wait(timeout=60) == 0
             finally:
                 process.kill()
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert b"".join(received) == b"one => 1\ntwo => 1\none => 2\n"
 
 

@@ -75,7 +75,7 @@ def test_in_a_pipe_whose_reader_goes_away_it_ends_with_exit_1_and_no_traceback(a
     process.stderr.close()
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
-    assert process.wait(30) == 1
+    assert process.wait(60) == 1
     assert b"ended early: the outputs cannot be written: Broken pipe\n" in errors
     assert b"Traceback" not in errors
     assert b"Exception ignored" not in errors
@@ -88,7 +88,7 @@ def test_stop_1_while_both_pipes_block_a_stop_is_given_up_after_the_timeout(app_
     time.sleep(1.0)  # the first output fills the pipe; the second blocks
     process.terminate()
     errors = process.stderr.read()
-    assert process.wait(30) == 1
+    assert process.wait(60) == 1
     assert b"outputs of sink 0 undelivered" in errors
     assert b"Fatal" not in errors
     for stream in (process.stdin, process.stdout, process.stderr):

@@ -124,7 +124,7 @@ def test_stop_1_a_signal_while_the_engine_starts_is_not_lost(app, capfd):
         os.kill(os.getpid(), signal.SIGTERM)
         handle = load_engine("reference").serve(app(sinks=0), ServeOptions())
         stopper.serves(handle)
-        summary = handle.wait(20)
+        summary = handle.wait(60)
     assert summary is not None
     assert summary.exit_code == 0
     assert "stopping" in capfd.readouterr().err

@@ -37,7 +37,7 @@ class Served:
     def stopped(self):
         """Stop; return the summary, and what came out."""
         self._handle.stop()
-        return self._handle.wait(20), self._out.getvalue().decode().splitlines()
+        return self._handle.wait(60), self._out.getvalue().decode().splitlines()
 
 
 @pytest.fixture

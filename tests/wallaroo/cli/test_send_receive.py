@@ -44,7 +44,7 @@ class Listener:
                 self.received += data
 
     def result(self):
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=60)
         assert not self._thread.is_alive()
         return self.received
 
@@ -114,7 +114,7 @@ def test_send_waits_for_the_listener(tmp_path):
             connection, _ = listener.accept()
             with connection:
                 assert connection.recv(100, socket.MSG_WAITALL) == frame(b"a")
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
 
 
 UNKNOWN = (
@@ -214,7 +214,7 @@ def test_send_ends_although_the_receiver_sends_on_and_on(tmp_path, capsys):
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         path = write(tmp_path / "lines", b"a\n")
         assert main(["send", path, "--to", address, "--wait", "0.3"]) == 1
-        pouring.join(30)
+        pouring.join(60)
     assert "has not closed its side 0.3 s after 1 message" in capsys.readouterr().err
 
 
@@ -249,7 +249,7 @@ def test_receive_writes_messages_until_there_are_enough(options, connections, wr
 def test_receive_writes_into_a_file(tmp_path):
     with receiving("--expect", "1", "--output", str(tmp_path / "out")) as (process, address):
         say(address, b"one\n")
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert (tmp_path / "out").read_bytes() == b"one\n"
 
 
@@ -347,7 +347,7 @@ def test_receive_stops_when_its_reader_goes_away():
         assert process.stdout is not None
         process.stdout.close()
         say(address, b"one\n")
-        assert process.wait(timeout=30) == 141  # 128 + SIGPIPE, as for any command in a pipe
+        assert process.wait(timeout=60) == 141  # 128 + SIGPIPE, as for any command in a pipe
         assert process.stderr is not None
         assert b"Traceback" not in process.stderr.read()
 

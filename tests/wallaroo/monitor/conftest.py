@@ -98,7 +98,7 @@ def ask(monitor):
     """Ask for a path; returns the status, the headers and the content."""
 
     def ask(path="/api", method="GET", **headers):
-        connection = http.client.HTTPConnection(*monitor.address, timeout=20)
+        connection = http.client.HTTPConnection(*monitor.address, timeout=60)
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, headers=names)
         answer = connection.getresponse()

@@ -87,7 +87,7 @@ def test_an_unknown_page_names_those_that_there_are(ask):
 
 def test_a_gigabyte_is_not_read(monitor, ask):
     for request in (b"POST /api", b"GET /api"):
-        with socket.create_connection(monitor.address, timeout=20) as sock:
+        with socket.create_connection(monitor.address, timeout=60) as sock:
             sock.sendall(
                 request + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n"
             )
@@ -115,7 +115,7 @@ def test_on_all_addresses_the_host_name_is_answered_and_how_to_add_another_is_sa
     port = monitor.address[1]
     answers = []
     for name in (f"orders:{port}", f"192.0.2.1:{port}", "evil.example"):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/health", headers={"Host": name})
         answer = connection.getresponse()
         answers.append((answer.status, answer.read()))
@@ -140,7 +140,7 @@ class Reader:
     """An open page."""
 
     def __init__(self, monitor):
-        self.connection = http.client.HTTPConnection(*monitor.address, timeout=20)
+        self.connection = http.client.HTTPConnection(*monitor.address, timeout=60)
         self.connection.request("GET", "/events")
         self.answer = self.connection.getresponse()
 
@@ -188,7 +188,7 @@ def test_an_open_page_does_not_keep_the_run_from_ending(registry):
 def test_there_are_no_more_connections_than_may_be(monitor, ask, monkeypatch):
     monkeypatch.setattr(pages, "_MOST_CONNECTIONS", 3)
     monkeypatch.setattr(pages, "_FOR_PROBES", 2)
-    socks = [socket.create_connection(monitor.address, timeout=20) for _ in range(12)]
+    socks = [socket.create_connection(monitor.address, timeout=60) for _ in range(12)]
     refused = 0
     for sock in socks:
         sock.settimeout(0.2)
@@ -220,7 +220,7 @@ def test_readers_of_the_page_do_not_take_the_probes_away(monitor, ask):
 def test_an_address_that_cannot_be_read_is_refused_without_a_line_in_the_log(
     monitor, ask, caplog, path
 ):
-    with socket.create_connection(monitor.address, timeout=20) as sock:
+    with socket.create_connection(monitor.address, timeout=60) as sock:
         sock.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode("latin-1"))
         assert sock.recv(100).startswith(b"HTTP/1.1 400")
     assert ask("/health")[0] == 200
@@ -243,7 +243,7 @@ def test_a_bug_behind_a_page_is_one_line_in_the_log(monitor, ask, caplog, monkey
 
 def test_a_request_that_does_not_come_is_not_awaited_for_ever(monitor, monkeypatch):
     monkeypatch.setattr(pages, "_SECONDS", 0.0)
-    with socket.create_connection(monitor.address, timeout=20) as sock:
+    with socket.create_connection(monitor.address, timeout=60) as sock:
         sock.sendall(b"GET / HTT")
         assert sock.recv(100) == b""
 

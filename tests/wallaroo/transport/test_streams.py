@@ -38,7 +38,7 @@ def test_frame_3_a_line_over_max_size_ends_the_stream(pieces):
 def test_the_reader_reads_to_the_end_or_to_what_is_wrong(loop_thread, data, payloads, problem):
     received = Received()
     LineReader(io.BytesIO(data), "a", 100, received, loop_thread).start()
-    assert received.ended.wait(20)
+    assert received.ended.wait(60)
     assert (received.payloads, received.problem) == (payloads, problem)
 
 
@@ -61,7 +61,7 @@ def test_a_slow_reader_fills_it_and_room_is_announced(loop_thread, pipe):
     assert count <= 66
     assert not room.is_set()
     assert len(reader.read(count * 65536)) == count * 65536
-    assert room.wait(20)
+    assert room.wait(60)
     assert not sink.full
     loop_thread.run(sink.drain(), 20)
     loop_thread.call(sink.close)

@@ -67,7 +67,7 @@ def sinks(kafka, loop_thread):
     yield made
     for sink in made.made:
         loop_thread.call(sink.close)
-        sink._thread.join(20)
+        sink._thread.join(60)
 
 
 def outputs(*numbers, partition=0):
