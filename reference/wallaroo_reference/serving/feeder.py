@@ -31,6 +31,7 @@ from wallaroo.transport.threads import forked_at, in_child
 from wallaroo_reference.checkpoints.on_disk import FromTopic
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
+from wallaroo_reference.serving.ticker import Ticker
 from wallaroo_reference.serving.watch import Watch
 
 _TURN = 0.02  # seconds the machine may run before the loop serves its connections
@@ -43,8 +44,6 @@ _LONGEST_SLICE = 64  # frames
 _SLICE = 1 << 20  # bytes of outputs after which a slice goes no further
 _AT_ONCE = 1 << 20  # bytes of outputs that are handed on at once
 MOST_OF_A_MESSAGE = 256 << 20  # bytes of outputs
-
-_LOOK = 0.05  # seconds between looks at the clock while something will be due
 
 _Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None, Contexts | None]
 """What waits of a source: frames, or records of consecutive offsets; arrival time, partition, and
@@ -130,7 +129,6 @@ class Feeder(Intake):
         self._edges = edges
         self._topics = topics or {}
         self._letters = letters
-        self._ticked = ticked or self.receive_records
         self._sinks = list(sinks.values())
         # The machine's lists are drained in place, so they need not be looked up again.
         self._outlets = [(machine.outputs[id_], sink) for id_, sink in sinks.items()]
@@ -139,9 +137,10 @@ class Feeder(Intake):
         self._fetched: deque[Entry] = deque()  # some of `_earlier`
         self._earlier: Iterator[Entry | FromTopic] | None = None
         self._caught_up: Callable[[], None] = lambda: None
-        self._clock = clock
         self._timed = timed
-        self._timer: asyncio.TimerHandle | None = None
+        self._ticker = Ticker(
+            machine, clock, ticked or self.receive_records, lambda: bool(self._backlog)
+        )
         self._received = 0  # frames that were received
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._frames = _MOST_FRAMES  # fed at once, as many as a turn allows
@@ -263,8 +262,8 @@ class Feeder(Intake):
         elif self._paused and not wait:
             self._paused = False
             self._edges.resume("sinks")
-        if self._timed and not wait:
-            self._watch_clock()
+        if self._timed and not wait and not self._over:
+            self._ticker.watch()
 
     def sinks_have_room(self) -> None:
         """Go on, if that had to wait for a sink."""
@@ -286,38 +285,17 @@ class Feeder(Intake):
     def stop_ticking(self) -> None:
         """Take no more ticks: a stop does not wait for the outputs that they make."""
         self._timed = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._ticker.stop()
 
     def abandon(self) -> None:
         """Process nothing more."""
         self._abandoned = self.unprocessed
         self._over = True
+        self._ticker.stop()
         self._earlier = None
         self._fetched.clear()
         self._backlog.clear()
         self._closings.clear()
-
-    def _watch_clock(self) -> None:
-        """Look again when time alone makes something due (time-1)."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        due = None if self._over else self._machine.due()
-        if due is not None:
-            # The clock may be set, so it is read again from time to time.
-            wait = min(max(0.0, (due - self._clock()) / 1e9), _LOOK)
-            self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
-
-    def _tick(self) -> None:
-        """Take a tick if something is due; records that wait move time too, and need no tick."""
-        self._timer = None
-        now, due = self._clock(), self._machine.due()
-        if due is not None and due <= now and not self._backlog:
-            self._ticked([Tick(now)])
-        elif not self._backlog:
-            self._watch_clock()
 
     def _schedule(self) -> None:
         if not self._scheduled:
