@@ -45,7 +45,8 @@ class Generation:
         seed: of the generation.
         modes: isolation modes of the engine.
         most: most cases in a chunk that is drawn.
-        few: begin with small chunks, for a search that stops at its first failure.
+        few: begin with small chunks, every other one drawn, for a search that stops at its first
+            failure.
         kafka: the engine reads and writes Kafka.
     """
 
@@ -66,6 +67,8 @@ class Generation:
         self._few = few
         self._kafka = kafka
         self._fixed: list[ConformanceCase] = []  # those of a stage that are left
+        self._between = False  # chunks of a stage
+        self._numbers = counting()  # of chunks that are drawn
         self._added = counting(_FIRST_ADDED)
 
     def next_chunk(self, left: int | None, *, timed: bool = True) -> Chunk:
@@ -77,16 +80,18 @@ class Generation:
         the one before.
         """
         number = self._chunks
-        if number in _FIXED:
+        if number in _FIXED and not self._between:
             self._fixed = self._fixed or _mixed(self._fixed_cases(number))
             size = self._first << number if self._few else len(self._fixed)
             chunk, self._fixed = self._fixed[:size], self._fixed[size:]
             self._chunks += not self._fixed
+            self._between = self._few
             return dict.fromkeys(chunk[:left], False)
-        self._chunks += 1
+        self._chunks += number not in _FIXED
+        self._between = False
         size = min(self._first << number, self._most)
         share = 0.0 if not timed else _TIMED if number else _TIMED_AT_FIRST
-        drawn = self._drawn(size if left is None else min(size, left), share, number)
+        drawn = self._drawn(size if left is None else min(size, left), share)
         return dict.fromkeys(drawn, True)
 
     def more(self) -> list[ConformanceCase]:
@@ -107,9 +112,9 @@ class Generation:
             return pairs(self._tones[0])  # those of "any" have the tame ones too
         return [case for tone in self._tones for case in tour(tone)]
 
-    def _drawn(self, count: int, share: float, number: int) -> list[ConformanceCase]:
+    def _drawn(self, count: int, share: float) -> list[ConformanceCase]:
         """Return cases that are drawn by chance, a share of them timed."""
-        seed = self._seed_of(number)
+        seed = self._seed_of(next(self._numbers))
         cases: list[ConformanceCase] = []
         for is_timed, part in ((False, count - int(count * share)), (True, int(count * share))):
             tame = int(part * self._tame)
