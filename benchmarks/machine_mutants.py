@@ -3,9 +3,9 @@
 cosmic-ray's operators change one place of a function of a module that decides what comes out. Of
 the places some are drawn, and of each one mutant. What decides about messages is tried under the
 stored cases and the search of `wallaroo conform`; the edges, which decide what outlives a crash,
-under the simulation and conformance's live runs. Where these are silent, the tests that are given
-are tried. Prints the share that was found, with its interval of confidence (Wilson, 95 %), by
-module, and the survivors.
+under the simulation and conformance's live runs. With `--tests`, the tests of their folder are
+tried where these are silent. Prints by module the share that was found, with its interval of
+confidence (Wilson, 95 %), and the survivors.
 
     pip install --group mutants && python benchmarks/machine_mutants.py [--mutants N] [--seed N]
 
@@ -90,7 +90,7 @@ MODULES: dict[str, tuple[str, ...]] = {
             *("clocks", "codegen", "codegen_text", "codegen_windows", "entities", "failing"),
             *("keyed_windows", "machine", "ranges", "windows"),
         ),
-        *_named("wallaroo", "judging", "copying", "windowing.kinds", "windowing.watermarks"),
+        *_named("wallaroo", "judging", "copying", "windowing.watermarks"),
     ),
     "language": _named(
         "wallaroo",
@@ -105,6 +105,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ),
         *_named("wallaroo_spark.wire", "job", "lineages", "outbox", "rows"),
         *_named("wallaroo_spark.bounded", "micro_batches", "runs", "traces"),
+        "wallaroo.windowing.kinds",
     ),
     "edges": (
         *_named(
@@ -124,6 +125,19 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
 }
 """By home, the modules that decide what comes out."""
+
+TESTS: dict[str, tuple[str, ...]] = {
+    REFERENCE: ("reference/rules", "reference/isolated"),
+    "compiled": ("reference/rules", "reference/compiled"),
+    "language": (
+        "wallaroo/building",
+        *(f"wallaroo/test_{name}.py" for name in ("config", "decorators", "keys", "times")),
+        *(f"wallaroo/test_{name}.py" for name in ("topology", "windows")),
+    ),
+    "spark": ("spark/worker", "spark/wire"),
+    "edges": ("wallaroo/transport", "reference/checkpoints"),
+}
+"""By home, the tests that are tried where all else is silent."""
 
 
 @dataclass(frozen=True)
@@ -218,10 +232,10 @@ def made(home: str, module: str, operator: str, occurrence: int) -> tuple[Drawn,
 
 
 def equal() -> dict[tuple[str, str], str]:
-    """Return why mutants are equal in meaning, by their places."""
+    """Return why mutants are equal in meaning, by their places; without a change: all of it is."""
     listed = tomllib.loads(EQUAL.read_text("utf-8"))
     return {
-        (function, entry["change"].strip()): entry["why"]
+        (function, entry.get("change", "").strip()): entry["why"]
         for function, entries in listed.items()
         for entry in entries
     }
@@ -370,7 +384,9 @@ def _found_by_tests(patch: Patch, tests: Sequence[str]) -> bool:
         redirect_stderr(nowhere),
         patch.in_place(),
     ):
-        return pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]) != 0
+        folder = Path(__file__).parents[1] / "tests"
+        options = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not alone and not browser")
+        return pytest.main([*options, *[str(folder / one) for one in tests]]) != 0
 
 
 def _answer(target: Callable[[], Any], most: float) -> Any:
@@ -410,13 +426,13 @@ def _all_tried(home: str, options: argparse.Namespace, results: Any) -> None:
     for one, patch in itertools.islice(drawn(home, options.seed), options.mutants):
         if options.only not in f"{one.module}:{one.function}":
             continue
-        if one.place in listed:
+        if one.place in listed or (one.place[0], "") in listed:
             results.put(replace(one, found="equal"))
             continue
         # One that is killed, or dies, is seen by everybody.
         found, seconds = _answer(partial(trial.found, patch), most) or ("conform", most)
         if not found and options.tests:
-            tests = _answer(partial(_found_by_tests, patch, options.tests), _LONGEST)
+            tests = _answer(partial(_found_by_tests, patch, TESTS[home]), _LONGEST)
             found = "tests" if tests is None or tests[0] else ""
         results.put(replace(one, found=found, seconds=round(seconds, 2)))
     results.put(None)
@@ -468,7 +484,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=2_500, help="most cases for each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="of these, those of functions with this text")
-    parser.add_argument("--tests", nargs="*", default=[], help="tried where all else is silent")
+    parser.add_argument("--tests", action="store_true", help="where all else is silent, try tests")
     add_json_option(parser)
     options = parser.parse_args()
     print(machine_facts())

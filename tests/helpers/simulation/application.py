@@ -136,8 +136,16 @@ def sink(pipeline: str, index: int) -> wallaroo.TCPSinkConfig:
     return wallaroo.TCPSinkConfig(*OUT[pipeline, index], encode)
 
 
-def build() -> wallaroo.Application:
-    """Return the application."""
+WINDOWS = (
+    wallaroo.range_windows(wallaroo.milliseconds(5)),
+    wallaroo.session_windows(wallaroo.milliseconds(5)),
+    wallaroo.count_windows(3).with_timeout(wallaroo.milliseconds(5)),
+)
+"""In each of them a message is in one window, which fires though nothing comes any more."""
+
+
+def build(windows: Any) -> wallaroo.Application:
+    """Return the application, with one kind of windows."""
     builder = wallaroo.ApplicationBuilder("simulated")
     for name in ("first", "second"):
         builder.new_pipeline(name, source(name))
@@ -145,6 +153,5 @@ def build() -> wallaroo.Application:
         builder.to_stateful(number, Number, "numbers")
         builder.to_sinks([sink(*one) for one in SINKS if one[0] == name])
     builder.new_pipeline("windows", source("windows"))
-    windows = wallaroo.range_windows(wallaroo.milliseconds(5)).over(Together)
-    builder.to_window(windows, key_of, "together")
+    builder.to_window(windows.over(Together), key_of, "together")
     return builder.to_sink(sink("windows", 0)).build()

@@ -27,7 +27,7 @@ from wallaroo.errors import WallarooError
 from wallaroo.transport import dead_letter_file, edges
 from wallaroo.transport.sink import TCPSink
 
-APPLICATION = application.build()
+APPLICATIONS = tuple([application.build(windows) for windows in application.WINDOWS])
 DEAD_LETTERS = Path("/sim/dead-letters.jsonl")
 
 _LEAST = 0.2  # seconds after which a life is stopped, if its senders are done
@@ -42,12 +42,12 @@ class Run:
     """A run of a plan. Subclasses say how the engine is served and what must hold.
 
     Attributes:
-        application: what is run.
+        applications: one of them is run.
         crashes: lives that ended in a crash.
         world: afterwards, what happened.
     """
 
-    application = APPLICATION
+    applications = APPLICATIONS
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -65,6 +65,7 @@ class Run:
             for number, (sink, address) in enumerate(application.OUT.items())
         }
         isolated = self.world.chance("isolation").random() < 0.3
+        self.application = self.world.chance("application").choice(self.applications)
         self.kind: type[Compiled] | type[Interpreter] = Interpreter if isolated else Compiled
         self.arrived: list[str] = []  # before the stop of this life
 

@@ -9,7 +9,7 @@ from simulation.checks import check_dead_letters, check_order, check_outputs
 from simulation.loop import Loop, Thread
 from simulation.peers import Sender
 from simulation.plans import Life, Plan
-from simulation.runs import APPLICATION, DEAD_LETTERS, Run
+from simulation.runs import DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 
@@ -40,8 +40,8 @@ class ServerRun(Run):
     def serve(self, loop: Loop) -> Server:
         """Serve the application."""
         return Server(
-            APPLICATION,
-            lambda: self.kind(APPLICATION),
+            self.application,
+            lambda: self.kind(self.application),
             ServeOptions(dead_letters=DEAD_LETTERS),
             clock=self.world.time_ns,
             thread=Thread(loop),
