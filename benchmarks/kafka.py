@@ -3,7 +3,7 @@
 ``python benchmarks/kafka.py [--rounds N] [--messages N] [--partitions N] [PART …]``: the broker is
 started here (Java 17 and Maven). Each contender reads a topic that is filled already, counts by
 key, and writes what it counted to another topic, in a process of its own; both call the same
-functions.
+functions (`kafka_by_hand` is the loop).
 A run's time goes from the first output that readers of committed records can see to the last.
 Goals: at least once at least 0.9 times the loop's throughput, exactly once 0.8.
 
@@ -13,7 +13,7 @@ Goals: at least once at least 0.9 times the loop's throughput, exactly once 0.8.
 ``driver``: what Spark's driver does for each message of a topic, whose records tasks fetch. Goal:
 below 0.05 us of its Python, and no payload.
 
-``latency``: see `kafka_latency`.
+``latency``: how long readers wait, with the engine and with the loop; see `kafka_latency`.
 """
 
 from __future__ import annotations
@@ -33,73 +33,20 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
 import psutil
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from facts import Figures, ratios, run_parts
 from kafka_broker import Broker, broker
-from kafka_latency import INTERVAL, latencies
+from kafka_latency import latencies
 from kafka_reading import EVERY
 
 FIGURES = Figures(__file__)
 APPLICATION = Path(__file__).parent / "kafka_counting.py"
+BY_HAND = Path(__file__).parent / "kafka_by_hand.py"
 ON_SPARK = Path(__file__).parent / "kafka_by_hand_on_spark.py"
 READING = Path(__file__).parent / "kafka_reading.py"
 IDLE = 10.0  # seconds for which the driver is looked at while nothing comes
 _LOOK = 0.01  # seconds between looks at the output
-
-
-def count_by_hand(brokers: str, source: str, sink: str, messages: int, exactly: bool) -> None:
-    """Read, count, write, as one would without an engine; exactly once by transactions."""
-    from kafka_counting import Count, count, decode, encode, key
-
-    consumer = Consumer(
-        {
-            "bootstrap.servers": brokers,
-            "group.id": f"hand-{sink}",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
-    )
-    partitions = sorted(consumer.list_topics(source, 30).topics[source].partitions)
-    consumer.assign([TopicPartition(source, partition, 0) for partition in partitions])
-    ours = {"transactional.id": f"hand-{sink}"} if exactly else {}
-    producer = Producer(
-        {"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 5, **ours}
-    )
-    if exactly:
-        producer.init_transactions()
-        producer.begin_transaction()
-    states: dict[str, Count] = {}
-    group = consumer.consumer_group_metadata()
-    done, end = 0, time.monotonic() + INTERVAL
-    while done < messages:
-        for message in consumer.consume(1_000, 0.1):
-            text = decode.decode(message.value() or b"")
-            place = key.partition(text)
-            state = states.get(place)
-            if state is None:
-                state = states[place] = Count()
-            output, _ = count.compute(text, state)
-            value, to = encode.encode(output)
-            while True:
-                try:
-                    producer.produce(sink, value, to)
-                    break
-                except BufferError:
-                    producer.poll(0.05)
-            done += 1
-        producer.poll(0)
-        if exactly and time.monotonic() > end:
-            producer.send_offsets_to_transaction(consumer.position(consumer.assignment()), group)
-            producer.commit_transaction()
-            producer.begin_transaction()
-            end = time.monotonic() + INTERVAL
-        elif not exactly and time.monotonic() > end:
-            consumer.commit(asynchronous=True)
-            end = time.monotonic() + INTERVAL
-    if exactly:
-        producer.commit_transaction()
-    producer.flush()
 
 
 class Work:
@@ -128,7 +75,7 @@ class Work:
             sink = self._kafka.topic(self._partitions)
             kept = tempfile.TemporaryDirectory()
             if contender == "by hand":
-                command = [sys.executable, __file__, "--by-hand", self._kafka.address]
+                command = [sys.executable, str(BY_HAND), self._kafka.address]
                 command += [self._source, sink, str(self._messages), str(exactly)]
             elif contender == "spark by hand":
                 command = [sys.executable, str(ON_SPARK), self._kafka.address, self._source, sink]
@@ -274,11 +221,12 @@ def received(pid: int, address: str) -> int:
 
 def latency(options: argparse.Namespace) -> None:
     """Print how long committed readers wait at 2,000 messages a second, exactly once."""
-    milliseconds = latencies(options.partitions, options.seconds)
-    for name, share in (("p50", 0.5), ("p99", 0.99)):
-        value = milliseconds[int(share * len(milliseconds))]
-        print(f"  {name:10} {value:12,.1f} ms")
-        FIGURES.add(f"latency/{name}", value, "ms")
+    for contender in ("by hand", "reference"):
+        milliseconds = latencies(contender, options.partitions, options.seconds)
+        for name, share in (("p50", 0.5), ("p99", 0.99)):
+            value = milliseconds[int(share * len(milliseconds))]
+            print(f"  {contender:10} {name} {value:8,.1f} ms")
+            FIGURES.add(f"latency/{contender.replace(' ', '-')}/{name}", value, "ms")
 
 
 PARTS: Mapping[str, Callable[[argparse.Namespace], object]] = {
@@ -292,10 +240,6 @@ PARTS: Mapping[str, Callable[[argparse.Namespace], object]] = {
 
 def main() -> None:
     """Measure."""
-    if sys.argv[1:2] == ["--by-hand"]:
-        brokers, source, sink, messages, exactly = sys.argv[2:]
-        count_by_hand(brokers, source, sink, int(messages), exactly == "True")
-        return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--messages", type=int, default=1_000_000)
