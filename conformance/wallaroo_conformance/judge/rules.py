@@ -140,7 +140,10 @@ _RULES: tuple[Rule, ...] = (
     Rule("kafka-14", "Outputs stand in order of lineage", _KAFKA),
     Rule("kafka-17", "What breaks the rules cannot be set", _KAFKA),
     Rule("kafka-11", "Only committed records are read", _KAFKA),
+    Rule("kafka-5", "What is gone is never passed over in silence", _KAFKA),
+    Rule("kafka-12", "Brokers that are away are waited for", _KAFKA),
     Rule("kafka-15", "Readers of committed records see each output once", _KAFKA),
+    Rule("kafka-16", "Two runs, or a lost position, are noticed", _KAFKA),
 )
 
 RULES: Mapping[str, Rule] = {rule.id: rule for rule in _RULES}
