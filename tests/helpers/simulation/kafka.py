@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Literal
@@ -27,6 +27,9 @@ PARTITIONS = 2
 SOURCES = ("first", "windows")
 SINKS = ("first-0", "first-1", "windows-0")
 _LONGEST = 0.5  # seconds that a transaction may be open: brokers are away for longer
+_IN_A_REQUEST = 0.4  # of the lives
+_FULL = 0.1
+_INTERVALS = (0.001, 0.1)  # seconds that a transaction stays open, usually
 _AGAIN = 0.05  # seconds until a sender tries again to reach brokers that are away
 
 
@@ -73,7 +76,7 @@ class KafkaPlan(Plan):
 def drawn(seed: int) -> KafkaPlan:
     """Return the plan of a seed."""
     chance = Random(repr((seed, "plan")))
-    lives = [plans.drawn_life(chance) for _ in range(chance.randint(3, 9))]
+    lives = [_life(chance) for _ in range(chance.randint(3, 9))]
     numbers = range(len(lives) + 1)
     sent = [_sent(chance, life) for life in numbers for _ in range(chance.randint(0, 3))]
     away = [
@@ -82,6 +85,19 @@ def drawn(seed: int) -> KafkaPlan:
         if chance.random() < 0.1
     ]
     return KafkaPlan(seed, tuple(lives), (), (), tuple(sent), tuple(away))
+
+
+def _life(chance: Random) -> Life:
+    """Return a life; some die in a request, and nobody knows how far it came."""
+    life = plans.drawn_life(chance)
+    if chance.random() < _FULL:
+        full = chance.uniform(0, 0.05), 0, chance.uniform(0.05, 0.5)
+        return replace(life, crash_at=None, full=full, breaks_when_full=True)
+    if life.stop_after is None and chance.random() < _IN_A_REQUEST:
+        asked = chance.choice(("send a position", "finish True"))
+        power = chance.random() < 0.7
+        return replace(life, crash_at=chance.randint(1, 4), crash_in=asked, power=power)
+    return life
 
 
 def _sent(chance: Random, life: int) -> Sent:
@@ -163,6 +179,7 @@ class KafkaRun(CheckpointRun):
             (topic, number): Partition() for topic in SOURCES for number in range(PARTITIONS)
         }
         self._sending = 0
+        self.fixed["transaction"] = self.world.chance("transaction").choice(_INTERVALS)
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:

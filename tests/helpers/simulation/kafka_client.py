@@ -23,7 +23,9 @@ from simulation.machine import Machine
 from simulation.threads import Threads
 from simulation.world import Crash
 
-_LATE = 0.4  # seconds, at most, that a request of a dead process is on its way
+# Seconds that a request of a dead process is on its way, if it comes late: by then the next process
+# may have sent the same outputs.
+_LATE = 0.2, 0.4
 _AT_ONCE = 4  # records that come or leave together, at most
 _ANSWER_LOST = 0.02  # of the requests
 
@@ -283,9 +285,9 @@ class Producer(_Client):
         """
         self._refuse_shut_out()
         if self._world.step(what):
-            fate = self._chance.choice(("lost", "there", "late"))
+            fate = self._chance.choice(("lost", "there", "late", "late"))
             if fate == "late":
-                self._world.at(self._chance.uniform(0, _LATE), _unless_shut_out(late))
+                self._world.at(self._chance.uniform(*_LATE), _unless_shut_out(late))
             elif fate == "there" and not self._brokers.away:
                 _unless_shut_out(do)()
             raise Crash

@@ -8,6 +8,7 @@ import os
 import random
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from simulation.disk import Disk, File, Node
@@ -54,17 +55,20 @@ class Machine:
         self.network.accept_fails = life.accept_fails
         self.chance = self.world.chance("machine", self.world.life + 1)
         random.seed(self.chance.random())
-        self.world.begin(life.crash_at)
+        self.world.begin(life.crash_at, life.crash_in)
         if life.full is not None:
             after, room, seconds = life.full
             self.world.at(after, lambda: self._fill(room))
-            self.world.at(after + seconds, self._empty)
+            self.world.at(after + seconds, partial(self._empty, breaks=life.breaks_when_full))
 
     def _fill(self, room: int) -> None:
         self.disk.room = self.disk.used() + room
 
-    def _empty(self) -> None:
+    def _empty(self, *, breaks: bool) -> None:
         self.disk.room = None
+        if breaks:
+            write = "write", "log"
+            self._faults.add((*write, self._counts.get(write, 0) + 1))
 
     def end(self) -> Crash:
         """End the life, as a process that gives up does; raise what is returned."""

@@ -64,10 +64,12 @@ class Life:
 
     Args:
         crash_at: step at which it dies, if it comes so far; else it is stopped in order.
+        crash_in: only steps of this name count; empty: all do.
         power: the machine loses its power, too.
         faults: (call, kind of file, number of such a call in this life) that fails.
         stop_after: seconds after which it is stopped, whatever is being sent; `None`: once all is.
         full: (after how many seconds, bytes that still fit, for how many seconds) the disk is full.
+        breaks_when_full: once it has room again, the next write of the log fails for good.
         accept_fails: number of times that there is no descriptor for a connection.
     """
 
@@ -77,6 +79,8 @@ class Life:
     faults: tuple[tuple[str, str, int], ...] = ()
     full: tuple[float, int, float] | None = None
     accept_fails: int = 0
+    crash_in: str = ""
+    breaks_when_full: bool = False
 
 
 @dataclass(frozen=True)

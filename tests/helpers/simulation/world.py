@@ -44,6 +44,8 @@ class World:
         self.steps = 0
         self.trace = 0
         self.crash_at: int | None = None
+        self._crash_in = ""
+        self._counted = 0  # of the steps that `crash_at` counts
         self._clock_is_off = 0  # nanoseconds
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
@@ -64,14 +66,19 @@ class World:
         """Return nanoseconds since 1970, as the machine's clock has them: it may go back."""
         return _EPOCH + int(self.now * 1e9) + self._clock_is_off
 
-    def begin(self, crash_at: int | None) -> None:
-        """Begin a life that crashes at a step; `None`: it does not."""
+    def begin(self, crash_at: int | None, crash_in: str = "") -> None:
+        """Begin a life that crashes at a step; `None`: it does not.
+
+        Args:
+            crash_at: number of the step, from 1.
+            crash_in: only steps of this name count; empty: all do.
+        """
         self.life += 1
         if (chance := self.chance("clock", self.life)).random() < 0.2:
             self._clock_is_off = chance.randint(-500_000_000, 500_000_000)
         self.dead = False
-        self.steps = 0
-        self.crash_at = crash_at
+        self.steps = self._counted = 0
+        self.crash_at, self._crash_in = crash_at, crash_in
 
     def crash_now(self) -> Crash:
         """End the life; raise what is returned."""
@@ -90,9 +97,11 @@ class World:
         self.steps += 1
         self.now += STEP
         self.trace = zlib.crc32(what.encode(), self.trace)
-        if self.steps == self.crash_at:
-            self.dead = True
-            return True
+        if self._crash_in in {"", what}:
+            self._counted += 1
+            if self._counted == self.crash_at:
+                self.dead = True
+                return True
         if self.steps > MOST_STEPS:
             raise Broken(f"the engine has not come to an end after {MOST_STEPS} steps")
         return False
