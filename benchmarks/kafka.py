@@ -68,8 +68,16 @@ class Work:
                     producer.poll(0.1)
         producer.flush()
 
-    def prepare(self, contender: str, exactly: bool) -> Callable[[], Callable[[], float]]:
-        """Return what prepares a run of a contender; the run returns its seconds."""
+    def prepare(
+        self, contender: str, exactly: bool, more: Sequence[str] = ()
+    ) -> Callable[[], Callable[[], float]]:
+        """Return what prepares a run of a contender; the run returns its seconds.
+
+        Args:
+            contender: which one.
+            exactly: its outputs are there exactly once.
+            more: options of `wallaroo run`.
+        """
 
         def start() -> Callable[[], float]:
             sink = self._kafka.topic(self._partitions)
@@ -83,7 +91,7 @@ class Work:
             else:
                 engine = "spark" if contender == "spark" else "reference"
                 command = [sys.executable, "-m", "wallaroo", "run", str(APPLICATION)]
-                command += ["--engine", engine]
+                command += ["--engine", engine, *more]
                 command += ["--kafka_source_topic", self._source, "--kafka_sink_topic", sink]
                 command += ["--kafka_source_brokers", self._kafka.address]
                 command += ["--kafka_sink_brokers", self._kafka.address]
