@@ -18,6 +18,10 @@ from wallaroo.transport.identity import IDENTITY
 _KINDS = ("run", "spark")
 _MARK = "wallaroo-removes-this-directory"
 
+SHORT = "/tmp"  # noqa: S108 - each directory or socket in it gets a name that nobody else has
+"""Where sockets can be made: a socket's path has about 100 bytes at most."""
+_LONGEST = 64  # characters of a folder in which a directory has room for sockets
+
 
 class TemporaryDirectory:
     """A temporary directory, until it is closed.
@@ -33,7 +37,7 @@ class TemporaryDirectory:
 
     def __init__(self, kind: str) -> None:
         assert kind in _KINDS
-        self.path = Path(tempfile.mkdtemp(prefix=f"wallaroo-{kind}-"))
+        self.path = Path(tempfile.mkdtemp(prefix=f"wallaroo-{kind}-", dir=_place()))
         # It gets its name once it is locked, so no other process ever sees it unlocked.
         partial = self.path / f"{_MARK}.new"
         self.lock = os.open(partial, os.O_RDWR | os.O_CREAT, 0o600)
@@ -57,9 +61,15 @@ def temporary_parent(path: Path) -> Path | None:
 def remove_abandoned() -> None:
     """Remove the directories of this user's runs that were killed."""
     for kind in _KINDS:
-        for path in Path(tempfile.gettempdir()).glob(f"wallaroo-{kind}-*"):
+        for path in Path(_place()).glob(f"wallaroo-{kind}-*"):
             with contextlib.suppress(OSError):  # another user's, in use, or just being removed
                 _remove_if_free(path)
+
+
+def _place() -> str:
+    """Return where the directories are made; in a container of YARN not where others are."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= _LONGEST else SHORT
 
 
 def _remove_if_free(path: Path) -> None:

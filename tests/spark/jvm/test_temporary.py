@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,10 +34,11 @@ def decode(payload):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    return tmp_path
+def folder(monkeypatch):
+    with tempfile.TemporaryDirectory() as place:  # pytest's own may have long paths
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        monkeypatch.setenv("TMPDIR", place)
+        yield Path(place)
 
 
 def test_it_is_gone_once_closed(folder):
@@ -68,6 +70,18 @@ def test_a_child_that_has_the_lock_is_an_owner_too(folder):
         child.kill()
     remove_abandoned()
     assert list(folder.iterdir()) == []
+
+
+def test_where_paths_are_too_long_for_sockets_it_is_elsewhere(folder, monkeypatch):
+    long = folder / ("container" * 10)  # as YARN's are
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    made = TemporaryDirectory("run")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(made.path / "feed12345"))
+    made.close()
+    assert not made.path.exists()
+    assert list(long.iterdir()) == []
 
 
 def test_what_has_no_mark_is_not_touched(folder):
