@@ -53,6 +53,7 @@ class Program(Text):
         self._later: list[Callable[[], None]] = []  # functions that are still to be written
         self._begun: set[int] = set()  # merges that have their function
         self._key = ALL  # the expression for the current message's key
+        self._identity = ""  # the variable that holds the key's identity, where there is one
         self._context = _context(application)
         self._timed = "time" in self._context
         self._turns = bool(application.window_steps)
@@ -68,7 +69,7 @@ class Program(Text):
         decoder = source.config.decoder
         name = f"feed_{index}_{identifier(pipeline)}"
         self.functions[pipeline] = name
-        self._key = ALL
+        self._key_is(ALL)
         self.spot = Spot(pipeline, None, -1, None, Reason.DECODE, FRAMES, source=True)
         head = self.head(f"{name}(payloads, start")
         self.line(1, f"# source {shown(pipeline)}")
@@ -203,7 +204,7 @@ class Program(Text):
     def _further(self, signature: str, step: Step) -> int:
         """Begin a function that takes a message further."""
         head = self.head(signature + "".join(f", {name}" for name in self._context))
-        self._key = "key" if "key" in self._context else ALL
+        self._key_is("key" if "key" in self._context else ALL)
         self.spot = Spot(step.pipeline, step.name, step.position, None, Reason.RAISED, ())
         return head
 
@@ -214,7 +215,7 @@ class Program(Text):
             return
         self.spot = Spot(step.pipeline, step.name, step.position, None, Reason.RAISED, self._loops)
         if isinstance(operation, Collect):  # key-2
-            self._key = ALL
+            self._key_is(ALL)
             self._follow(indent, index, message, skip)
             return
         self.line(indent, f"# {shown(step.name)}")
@@ -222,8 +223,8 @@ class Program(Text):
             self._key_by(indent, index, operation, message)
             self._follow(indent, index, message, skip)
         elif isinstance(operation, Windowed):
-            key = self._key if operation.keyed else ALL
-            write_put(self, indent, index, operation, message, key)
+            key, known = (self._key, self._identity) if operation.keyed else (ALL, "")
+            write_put(self, indent, index, operation, message, key, known)
             self._later.append(partial(self._take_out, index, step, operation))
         elif operation.computation.multi:
             self._multi(indent, index, operation, step.name, message)
@@ -262,16 +263,20 @@ class Program(Text):
         self.caught(indent + 1)
 
     def _key_by(self, indent: int, index: int, operation: KeyBy, message: str) -> None:
-        """Write the code that finds a message's key, the variable k<index> (key-1)."""
+        """Write the code that finds a message's key k<index> and its identity d<index> (key-1)."""
         extract = self.call("key", index, operation.route.call, operation.route.name)
         key, kind = f"k{index}", f"{self.use('type')}(k{index})"
         self.line(indent, f"{key} = {extract}({message})")
         # Keys of usual size; of others `judge` says whether they are keys (route-2).
         short = f"{kind} is {self.use('str')} and {self.use('len')}({key}) < 1000"
         small = f"{kind} is {self.use('int')} and {-TIME_END} < {key} < {TIME_END}"
+        self.line(indent, f"d{index} = {key}")
         self.line(indent, f"if not ({short} or {small}):")
-        self.line(indent + 1, f"judge({key})")
-        self._key = key
+        self.line(indent + 1, f"d{index} = judge({key})")
+        self._key_is(key, f"d{index}")
+
+    def _key_is(self, key: str, identity: str = "") -> None:
+        self._key, self._identity = key, identity
 
     def _stateful(
         self, indent: int, index: int, operation: Stateful, name: str, message: str
@@ -298,20 +303,20 @@ class Program(Text):
         number = list(self._application.partition).index(operation.partition)
         partition = self._application.partition[operation.partition]
         states = self.use(f"states_{number}")
-        key, variable, exact = repr(SINGLE_KEY), f"k{index}", ""
+        key, variable, exact, known = repr(SINGLE_KEY), f"k{index}", "", ""
         if operation.route is not None:
             key = variable
             route = self.call("partition", index, operation.route.call, operation.route.name)
             self.line(indent, f"{key} = {route}({message})")
         elif operation.keyed and self._key != ALL:
-            key = variable = self._key
-        if key == variable:
+            key, variable, known = self._key, self._key, self._identity
+        if key == variable and not known:
             # A key of another type is not looked up, so `enter` judges it. The same holds for
             # tuples, which are stored by their encoding.
             exact = self.exactness(key, partition)
         assert self.spot is not None
         self.spot = replace(self.spot, key=variable, partition=partition.name)
-        cell_text = key if exact else repr(identity(SINGLE_KEY))
+        cell_text = known or (key if exact else repr(identity(SINGLE_KEY)))
         noted = f"{self.use(f'changed_{number}')}[{{}}] = None" if self.keeps else ""
         if noted and exact:
             self.line(indent, f"d{index} = {key}")  # the identity of the key: the key, or
@@ -347,7 +352,7 @@ class Program(Text):
     def _take_out(self, index: int, step: Step, operation: Windowed) -> None:
         """Write the function that processes what a window gives (window-4)."""
         head = write_take_out(self, index, step, operation)
-        self._key = "key" if "key" in self._context else ALL
+        self._key_is("key" if "key" in self._context else ALL)
         self._consumers(2, index, "return")
         self.caught(1)
         self.bind(head)

@@ -21,7 +21,7 @@ ALL = repr(SINGLE_KEY)
 
 
 def write_put(
-    text: Text, indent: int, index: int, operation: Windowed, message: str, key: str
+    text: Text, indent: int, index: int, operation: Windowed, message: str, key: str, known: str
 ) -> None:
     """Write what a message does at a window step.
 
@@ -32,6 +32,7 @@ def write_put(
         operation: the step's operation.
         message: the message's variable.
         key: the expression for its key, unless the step finds a key of its own.
+        known: the variable that holds the key's identity; empty: there is none.
     """
     route = operation.route
     if route is not None:
@@ -42,10 +43,10 @@ def write_put(
     loops = text.spot.loops
     text.spot = replace(text.spot, key=f"k{index}" if key == ALL else key, half="window")
     if isinstance(operation.windows, RangeWindows):
-        identity_text, missing = f"n{index}", text.use("MISSING")
+        identity_text, missing = known or f"n{index}", text.use("MISSING")
         if key == ALL:
             identity_text = repr(identity(SINGLE_KEY))
-        else:
+        elif not known:
             text.line(indent, f"{identity_text} = {key} if {text.exactness(key)} else {missing}")
         panes, update = text.use(f"panes_{index}"), operation.aggregation
         call = text.call("update", index, update.call, update.name)
