@@ -1,12 +1,12 @@
 # make demo   see it work            make test      run all that CI runs
 # make docs   the site, in site/     make coverage  what the tests reach, in coverage-html/
-#                                    make clean     remove what these made
+# make bench  is it slower now?      make clean     remove what these made
 PYTHON ?= python3
 TOX := .venv/bin/tox
 # Pythons that pyenv keeps are not on the path: tox is told of them.
 PYTHONS := $(wildcard $(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.1[1-9]*/bin/python)
 
-.PHONY: demo test docs coverage test-browser clean
+.PHONY: demo test docs coverage test-browser bench clean
 
 demo: $(TOX)
 	@echo "setting up (a minute or two the first time) ..."
@@ -28,6 +28,11 @@ coverage: $(TOX)
 
 test-browser: $(TOX)
 	$(TOX) run -e browser
+
+# Two commits in turns, some minutes: on a machine with nothing else to do. ARGS="--help" says more.
+bench: $(TOX)
+	@$(TOX) run --quiet --notest -e unit
+	@.tox/unit/bin/python benchmarks/history.py $(ARGS)
 
 clean:
 	rm -rf .venv .tox .coverage .coverage.* coverage-html site demo-out

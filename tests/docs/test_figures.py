@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from datetime import date
@@ -12,6 +13,9 @@ import pytest
 from wallaroo_docs.figures import RESULTS, ROOT, UnknownFigureError, shown, with_figures
 from wallaroo_docs.pages import DOCS
 
+from wallaroo.loading import load_module
+
+HISTORY = load_module(ROOT / "benchmarks" / "history.py").module
 KEPT = sorted(RESULTS.glob("*.json"))
 
 
@@ -87,6 +91,38 @@ def _check(kept: dict, benchmark: str) -> None:
         assert {"name", "value", "unit"} <= set(figure) <= FIELDS
         assert isinstance(figure["value"], int | float) or taken_over
         assert ("ratio" in figure) == ("baseline" in figure)
+
+
+def test_a_cost_is_a_ratio_or_a_time_and_the_baseline_is_none() -> None:
+    by_hand = {"unit": "ns", "baseline": "by-hand"}
+    figures = [
+        {"name": "words/by-hand", "value": 9, "ratio": 1.0, **by_hand},
+        {"name": "words/compiled", "value": 9, "ratio": 1.2, **by_hand},
+        {"name": "size", "value": 9, "unit": "bytes"},
+        {"name": "tick", "value": 9, "unit": "µs"},
+        {"name": "rate", "value": 4, "unit": "events/s"},
+    ]
+    kept = {"benchmark": "b", "figures": figures}
+    assert HISTORY.costs(kept) == {"b words/compiled": 1.2, "b tick": 9, "b rate": 0.25}
+
+
+def test_what_got_slower_is_told_from_noise() -> None:
+    older = {"same": 2.0, "slow": 3.0, "wild": 1.0}
+    pairs = [
+        (older, {"same": 2 * noise, "slow": 3.2 * noise, "wild": noise**9})
+        for noise in (0.99, 1.01, 1.0, 0.98, 1.02)
+    ]
+    said = {name: one.verdict(HISTORY.BOUND).value for name, one in HISTORY.changes(pairs).items()}
+    assert said == {"same": "not worse", "slow": "worse", "wild": "inconclusive"}
+
+
+def test_each_line_of_the_history_can_be_compared_with() -> None:
+    for line in HISTORY.HISTORY.read_text("utf-8").splitlines():
+        run = json.loads(line)
+        date.fromisoformat(run["date"])
+        assert set(HISTORY.same_machine()) < set(run["machine"])
+        assert re.fullmatch("[0-9a-f]{12}", run["commit"])
+        assert all(cost > 0 for cost in run["costs"].values())
 
 
 FIELDS = {"name", "value", "unit", "ratio", "baseline"}
