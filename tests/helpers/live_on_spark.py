@@ -16,13 +16,18 @@ def options(tmp_path=None, own=None, **changes):
     return ServeOptions(**{"partitions": 2, "stop_timeout": 120, "options": own, **changes})
 
 
-def is_idle(handle, checkpoint):
-    """Whether Spark has committed all that was received."""
+def committed(checkpoint):
+    """Whether Spark has planned something, and has committed all that it has planned."""
     planned, done = (
         {int(path.name) for path in (checkpoint / "spark" / part).glob("[0-9]*")}
         for part in ("offsets", "commits")
     )
-    return handle.progress().details["backlog"] == 0 and planned == done != set()
+    return planned == done != set()
+
+
+def is_idle(handle, checkpoint):
+    """Whether Spark has committed all that was received."""
+    return handle.progress().details["backlog"] == 0 and committed(checkpoint)
 
 
 def jvm_of(pid):

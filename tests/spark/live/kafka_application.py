@@ -8,11 +8,6 @@ def whole(record):
     return None if record.value is None else f"{record.partition} {record.value.decode()}"
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def text(payload):
-    return payload.decode()
-
-
 class Count:
     def __init__(self):
         self.count = 0
@@ -37,18 +32,15 @@ def line(message):
 
 
 def application_setup(args):
-    """Options: --out PORT, --topic TOPIC, --brokers ADDRESS, --live, --tcp PORT."""
+    """Options: --out PORT, --topic TOPIC, --brokers ADDRESS."""
     given = dict(zip(args[::2], args[1::2], strict=False))
     source = wallaroo.KafkaSourceConfig(
         given["--topic"],
         given["--brokers"],
         whole,
-        until=None if "--live" in given else "end",
+        until="end",
         kafka={"sasl.password": "nobody sees this"},
     )
-    pipeline = wallaroo.source("kafka", source)
-    if "--tcp" in given:
-        tcp = wallaroo.TCPSourceConfig("127.0.0.1", int(given["--tcp"]), text)
-        pipeline = pipeline.merge(wallaroo.source("tcp", tcp))
+    pipeline = wallaroo.source("kafka", source).key_by(word).to(count)
     sink = wallaroo.TCPSinkConfig("127.0.0.1", int(given["--out"]), line)
-    return wallaroo.build_application("counted", pipeline.key_by(word).to(count).to_sink(sink))
+    return wallaroo.build_application("counted", pipeline.to_sink(sink))

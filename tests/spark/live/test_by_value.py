@@ -9,6 +9,8 @@ import threading
 
 import pytest
 from counted import Count, number, sink, text
+from live_on_spark import PATIENCE, committed
+from receiving import eventually
 
 import wallaroo
 from wallaroo.engine import Case, load_engine
@@ -151,7 +153,7 @@ if __name__ == "__main__":
 
 @pytest.mark.alone
 @pytest.mark.timeout(900)  # two starts of Spark
-def test_recover_1_a_script_goes_on_though_a_file_has_moved(tmp_path):
+def test_recover_1_a_script_that_was_killed_goes_on_though_a_file_has_moved(tmp_path):
     before, after = tmp_path / "before" / "kept.py", tmp_path / "after" / "kept.py"
     script, checkpoint = tmp_path / "script.py", tmp_path / "checkpoint"
     script.write_text(SCRIPT)
@@ -163,23 +165,29 @@ def test_recover_1_a_script_goes_on_though_a_file_has_moved(tmp_path):
     notebook.chmod(0o755)
     environment = {**os.environ, "PYSPARK_DRIVER_PYTHON": str(notebook)}
 
-    def run(kept, given):
-        return subprocess.run(
+    def run(kept):
+        return subprocess.Popen(
             [sys.executable, str(script), str(checkpoint), str(kept)],
             env=environment,
-            input=given,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=240,
-            check=False,
         )
 
-    done = run(before, "a\nb\na\n")
-    assert (done.returncode, done.stdout) == (0, "a 1\nb 1\na 2\n"), done.stderr
-    assert "state partition 'counts': its builder, Count, is defined in the main" in done.stderr
+    with run(before) as killed:
+        killed.stdin.write("a\nb\na\n")
+        killed.stdin.flush()
+        got = [killed.stdout.readline() for _ in range(3)]
+        eventually(lambda: committed(checkpoint), PATIENCE)
+        killed.kill()
+        _, said = killed.communicate(timeout=PATIENCE)
+    assert got == ["a 1\n", "b 1\n", "a 2\n"], said
+    assert "state partition 'counts': its builder, Count, is defined in the main" in said
     before.parent.rename(after.parent)
-    done = run(after, "a\nb\n")
-    assert (done.returncode, done.stdout) == (0, "a 3\nb 2\n"), done.stderr
+    with run(after) as again:
+        got, said = again.communicate("a\nb\n", timeout=PATIENCE)
+    assert (again.returncode, got) == (0, "a 3\nb 2\n"), said
     others = [path for path in [checkpoint, *checkpoint.iterdir()] if path.stat().st_mode & 0o077]
     assert others == []
     assert not started.exists()

@@ -1,4 +1,4 @@
-"""Live on Spark: real sockets, a real JVM. What ends its JVM is in test_restarts.py."""
+"""Live on Spark: real sockets, a real JVM. What ends its JVM runs alone, as in test_time.py."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from counted import Count as Counted
 from counted import send, sink, source
+from live_on_spark import is_idle
 from receiving import Receiver, eventually
 from standing_clock import NOON, SECOND, Clock
 from wallaroo_reference.replay.feeding import Input
@@ -170,15 +171,6 @@ def test_time_1_a_tick_comes_when_something_is_due_and_only_then(serve, receiver
     assert e == b"all from 0: 1\nall from 10: 1\nall from 30: 1\n"
 
 
-def committed(checkpoint):
-    """Whether Spark has committed all it has planned."""
-    planned, done = (
-        {int(path.name) for path in (checkpoint / "spark" / part).glob("[0-9]*")}
-        for part in ("offsets", "commits")
-    )
-    return planned == done
-
-
 def visits_of_the_example(port):
     """The pipeline of `examples/sessions.py`, with a sink at that port."""
     sessions = load_module(EXAMPLES / "sessions.py").module
@@ -211,8 +203,7 @@ def test_recover_1_after_a_kill_state_and_time_go_on(serve, receiver, tmp_path):
     send(handle, *log[:250], to="Requests")
     send(handle, "a", "b", "a")
     send(handle, "x", "y", to="n")
-    processed(handle)
-    eventually(lambda: committed(checkpoint), PATIENCE)
+    eventually(lambda: is_idle(handle, checkpoint), PATIENCE)
     before = handle.progress()
     assert (before.dead_letters, before.details["windows"] > 2) == (1, True)
     told = figures(registry)
