@@ -36,6 +36,9 @@ def shipment_of_this_process() -> Shipment:
         and not module.__file__.startswith(standard)  # type: ignore[union-attr]
         # By the folder's name: an environment may stand on another one.
         and _INSTALLED.isdisjoint(Path(module.__file__ or "").parts)
+        # What is in a zip has come from Spark, which sends it to workers too: --py-files, and on
+        # YARN pyspark itself.
+        and Path(module.__file__ or "").is_file()
         and name != "__main__"
     }
     return Shipment({name: file for name, file in files.items() if file is not None})
