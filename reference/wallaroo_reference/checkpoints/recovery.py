@@ -261,7 +261,7 @@ class Recovery(OnDisk):
         begin = positions.before(self.position)
         if head is None:
             return Kept(born, begin, end=end)
-        return Kept(born, begin, head.sinks, head.topics, end)
+        return Kept(born, begin, head.sinks, head.topics, self.position, end)
 
     @override
     def generators(self) -> Mapping[str, LoggedSource]:

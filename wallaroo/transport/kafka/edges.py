@@ -29,6 +29,7 @@ class Kept:
     Args:
         id: what tells the checkpoint from every other; `None`: the run has none.
         positions: of each source that has begun.
+        position: number of the record behind those whose effects the stored state has.
         delivered: number of outputs of each sink before the position.
         end: number of the log's next record.
         partitions: of each sink's topic, at its first start (kafka-13).
@@ -38,6 +39,7 @@ class Kept:
     positions: Mapping[str, Position] = field(default_factory=dict)
     delivered: Mapping[SinkId, int] = field(default_factory=dict)
     partitions: Mapping[SinkId, int] = field(default_factory=dict)
+    position: int = 0
     end: int = 0
 
 
@@ -122,9 +124,13 @@ class KafkaEdges(KafkaSources):
         there = destination_of(self._application, id_, kept.id, kept.partitions.get(id_))
         self.partitions[id_] = there.partitions
         if there.id is not None:
-            delivered = kept.delivered.get(id_, 0)
+            begun = id_ in kept.partitions and kept.end > kept.position
             transactions = Transactions(
-                there.id, self._interval, delivered, kept.end, self._accept_repeats
+                there.id,
+                self._interval,
+                begun or kept.delivered.get(id_, 0) > 0,
+                kept.end,
+                self._accept_repeats,
             )
         sink = KafkaSink(
             id_,

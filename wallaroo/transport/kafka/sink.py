@@ -47,14 +47,14 @@ class Transactions:
         id: of the application, its checkpoint and the sink: the transactional id, and the group
             under which positions are committed.
         interval: seconds that a transaction stays open.
-        delivered: number of outputs that the checkpoint says were delivered.
+        sent: outputs that would be made again may have been delivered, so a position must be there.
         end: number of the input log's next record.
         accept_repeats: go on if the brokers have forgotten the position (kafka-16).
     """
 
     id: str
     interval: float
-    delivered: int
+    sent: bool
     end: int
     accept_repeats: bool = False
 
@@ -129,15 +129,17 @@ class KafkaSink(OutputSink):
         """
         if self._transactions is None:
             return
-        group, delivered = self._transactions.id, self._transactions.delivered
+        group = self._transactions.id
         committed = self._producer.take_over(Place(group, _PLACE))
         if committed is not None:
             self.position = committed.number
             if self.position > self._transactions.end:
                 raise older(self._name, self._brokers, self.position - 1, self._transactions.end)
-        elif delivered and not self._transactions.accept_repeats:
-            said = f"the checkpoint says that {delivered} outputs were delivered"
+        elif self._transactions.sent and not self._transactions.accept_repeats:
+            said = "the checkpoint says that outputs were delivered, or may have been"
             raise forgotten(self._name, self._brokers, group, said)
+        else:  # from now on, where there is none it was forgotten
+            self._producer.deliver_once([], Position(0))
 
     @property
     def committed(self) -> int | None:

@@ -74,8 +74,8 @@ def outputs(*numbers, partition=0):
     return [Produced(b"%d" % n, b"k", partition, (("h", b"v"),), 1_000 + n, n) for n in numbers]
 
 
-def once(name, delivered=0, interval=0.05):
-    return Transactions(f"{name}", interval, delivered, 1 << 40)
+def once(name, *, sent=False, interval=0.05):
+    return Transactions(f"{name}", interval, sent, 1 << 40)
 
 
 def values(kafka, topic):
@@ -135,12 +135,19 @@ def test_an_earlier_run_that_still_lives_is_shut_out(kafka, sinks, eventually):
 
 def test_a_start_is_refused_if_the_brokers_have_forgotten_what_was_delivered(kafka, sinks):
     topic = kafka.topic()
-    with pytest.raises(BrokerError, match=r"no position .* 7 outputs were delivered.*kafka-16"):
-        sinks.open(topic, once(topic, delivered=7))
-    accepted = sinks.open(topic, Transactions(topic, 0.05, 7, 1 << 40, accept_repeats=True))
+    with pytest.raises(BrokerError, match=r"no position .* outputs were delivered.*kafka-16"):
+        sinks.open(topic, once(topic, sent=True))
+    accepted = sinks.open(topic, Transactions(topic, 0.05, True, 1 << 40, accept_repeats=True))
     sinks.write(accepted, *outputs(3))
     sinks.drain(accepted)
     assert values(kafka, topic)[0] == [3]
+    assert sinks.open(topic, once(topic, sent=True)).position == 4
+
+
+def test_a_start_that_sends_nothing_leaves_a_position(kafka, sinks):
+    topic = kafka.topic()
+    sinks.open(topic, once(topic))
+    assert sinks.open(topic, once(topic, sent=True)).position == 0
 
 
 def test_a_sink_that_is_full_has_room_again(kafka, sinks):
