@@ -96,7 +96,8 @@ def test_conform_mutants_prints_the_kill_matrix(
     assert "zero-length frames lost" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", sorted(STORED.glob("*.json")), ids=lambda path: path.stem)
+# Few: each check runs all of them.
+@pytest.mark.parametrize("path", sorted(STORED.glob("*.json"))[::20], ids=lambda path: path.stem)
 def test_replay_of_stored_cases_on_the_reference(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
