@@ -68,7 +68,8 @@ from simulation.search import SUBJECTS, quiet, search
 EQUAL = Path(__file__).with_name("machine_mutants_equal.toml")
 NEEDING_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 _BYTES = 6 << 30
-_SIMULATED = 4.0  # seconds for each of the simulation's subjects
+_SIMULATED = {"checkpoint": 120, "kafka": 60, "log": 200, "recording": 100, "server": 60}
+"""How many runs the simulation makes of each of its subjects."""
 _PATIENCE = 20.0  # seconds to wait for something in a live run
 _LONGEST = 240.0  # seconds of a mutant
 _Z = 1.96  # of 95 %
@@ -354,7 +355,7 @@ _ENGINES = {"language": REFERENCE, REFERENCE: REFERENCE, "compiled": "compiled"}
 def _simulated(patch: Patch, subjects: Sequence[str]) -> str:
     with patch.in_place(), quiet():
         for name in subjects:
-            if search(SUBJECTS[name], itertools.count(), _SIMULATED)[0] is not None:
+            if search(SUBJECTS[name], range(_SIMULATED[name]), math.inf)[0] is not None:
                 return "simulation"
     return ""
 
@@ -368,7 +369,7 @@ class _Edges:
 
     def found(self, patch: Patch) -> str:
         """Return by what a mutant was found."""
-        if found := _simulated(patch, list(SUBJECTS)):
+        if found := _simulated(patch, list(_SIMULATED)):
             return found
         with patch.in_place():
             engine = load_engine(REFERENCE)

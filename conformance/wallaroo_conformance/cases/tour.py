@@ -224,7 +224,7 @@ _NUMBER = 5  # of partitions
 def tour(tone: Tone) -> list[ConformanceCase]:
     """Return the tour's cases; `tame`: without the operators that make findings."""
     found = [*map(_with_an_end, _alone()), *_unusual(), *_siblings(), _named_alike()]
-    found += [_many_frames(), _much_of_a_frame()]
+    found += [_many_frames(), _much_of_a_frame(), *of_topics()]
     return [_in_mode(case, tone) for case in found if tone == "any" or not _finds(case)]
 
 
