@@ -242,6 +242,8 @@ def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
         graph.add_plain()
         steps = 0
     elif len(sources) > 1 and not builder and rng.random() < 3 / 4:
+        for _ in range(rng.choice((0, 0, 2))):  # each side has keys of its own
+            graph.add(rng.choice(tables.keys), 1)
         graph.add("merge", 0, 1)
         steps -= 1
     for _ in range(steps):
