@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from difflib import unified_diff
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -233,7 +234,10 @@ def made(home: str, module: str, operator: str, occurrence: int) -> tuple[Drawn,
 
 
 def equal() -> dict[tuple[str, str], str]:
-    """Return why mutants are equal in meaning, by their places; without a change: all of it is."""
+    """Return why mutants are equal in meaning, by function and change.
+
+    Without a change it is so of all changes, and the function may be a shell pattern.
+    """
     listed = tomllib.loads(EQUAL.read_text("utf-8"))
     return {
         (function, entry.get("change", "").strip()): entry["why"]
@@ -427,7 +431,8 @@ def _all_tried(home: str, options: argparse.Namespace, results: Any) -> None:
     for one, patch in itertools.islice(drawn(home, options.seed), options.mutants):
         if options.only not in f"{one.module}:{one.function}":
             continue
-        if one.place in listed or (one.place[0], "") in listed:
+        whole = [name for name, change in listed if not change]
+        if one.place in listed or any(fnmatchcase(one.place[0], name) for name in whole):
             results.put(replace(one, found="equal"))
             continue
         # One that is killed, or dies, is seen by everybody.

@@ -369,6 +369,7 @@ class _Graph:
             have = {sink.origin for sink in sinks}
             last = ends(self._nodes, self._steps, _ENCODER)
             sinks += [sink for sink in last if sink.origin not in have]
+            sinks += sinks[-1:] * (self._rng.random() < 1 / 8)  # two sinks of one step
         expire_after = self._rng.choice((None, 10, 5, 20))
         partitions = [replace(spec, expire_after=expire_after) for spec in self._partitions]
         return ConformanceCase(
