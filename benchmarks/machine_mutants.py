@@ -69,7 +69,7 @@ from simulation.search import SUBJECTS, quiet, search
 EQUAL = Path(__file__).with_name("machine_mutants_equal.toml")
 NEEDING_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 _BYTES = 6 << 30
-_SIMULATED = {"checkpoint": 120, "kafka": 60, "log": 200, "recording": 100, "server": 60}
+_SIMULATED = {"checkpoint": 300, "kafka": 60, "log": 200, "recording": 100, "server": 60}
 """How many runs the simulation makes of each of its subjects."""
 _PATIENCE = 20.0  # seconds to wait for something in a live run
 _LONGEST = 240.0  # seconds of a mutant

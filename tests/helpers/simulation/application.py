@@ -138,10 +138,19 @@ def sink(pipeline: str, index: int) -> wallaroo.TCPSinkConfig:
 
 WINDOWS = (
     wallaroo.range_windows(wallaroo.milliseconds(5)),
+    wallaroo.range_windows(wallaroo.milliseconds(10)).with_slide(wallaroo.milliseconds(5)),
     wallaroo.session_windows(wallaroo.milliseconds(5)),
     wallaroo.count_windows(3).with_timeout(wallaroo.milliseconds(5)),
 )
-"""In each of them a message is in one window, which fires though nothing comes any more."""
+"""They fire though nothing comes any more."""
+
+
+def windows_of_each(application: wallaroo.Application) -> int:
+    """Return how many windows a message is in."""
+    (index,) = application.window_steps
+    step: Any = application.nodes[index]
+    windows = step.operation.windows
+    return windows.range // windows.slide if hasattr(windows, "slide") else 1
 
 
 def build(windows: Any) -> wallaroo.Application:

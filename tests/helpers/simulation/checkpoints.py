@@ -110,6 +110,7 @@ class CheckpointRun(Run):
         check_all(
             lines["first", 0] + lines["second", 0],
             lines["windows", 0],
+            application.windows_of_each(self.application),
             self.letters(),
             self.senders,
         )

@@ -118,13 +118,18 @@ def check_dead_letters(text: bytes, wanted: Sequence[str], *, ended: bool) -> No
 
 
 def check_all(
-    numbered: Sequence[str], windows: Sequence[str], letters: bytes, senders: Sequence[Sent]
+    numbered: Sequence[str],
+    windows: Sequence[str],
+    of_each: int,
+    letters: bytes,
+    senders: Sequence[Sent],
 ) -> None:
     """Check what there is in the end of a run with a checkpoint (recover-1, frame-4, frame-5).
 
     Args:
         numbered: the outputs of the pipelines that number their messages.
         windows: those of windows.
+        of_each: how many windows a message is in.
         letters: the dead-letter file.
         senders: what was sent, and what the senders were told.
 
@@ -132,8 +137,10 @@ def check_all(
         Broken: a message was lost or doubled.
     """
     taken = _numbered(numbered)
-    for line in windows:
-        taken += line.split()[2:]
+    fired = Counter([one for line in windows for one in line.split()[2:]])
+    if wrong := sorted([one for one, count in fired.items() if count != of_each]):
+        raise Broken(f"recover-1: {wrong} were not in {of_each} windows")
+    taken += fired
     dead = failed(letters)
     doubled = sorted([one for one, count in Counter([*taken, *dead]).items() if count > 1])
     if doubled:

@@ -243,6 +243,7 @@ class KafkaRun(CheckpointRun):
         check_all(
             self._lines("first-0"),
             self._lines("windows-0"),
+            application.windows_of_each(self.application),
             self.letters(),
             [*self._partitions.values()],
         )
