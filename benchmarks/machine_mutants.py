@@ -320,7 +320,7 @@ class _Cases:
         engine: Any = {"spark": OneByOne}.get(home, lambda: load_engine(_ENGINES[home]))()
         self._engine = engine
         self._claims = replace(engine.capabilities(), live=False)
-        if home != "compiled":
+        if engine.name == REFERENCE:
             self._claims = replace(self._claims, isolation=frozenset({"isolated"}))
         self._subjects = ["checkpoint"] if home in (REFERENCE, "compiled") else []
         # The language makes the topology, which is made outside the engine.
