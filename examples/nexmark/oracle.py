@@ -200,8 +200,8 @@ QUERIES = {
         ORDER BY event""",
     # Get URL directories.
     "q22": """
-        SELECT auction, bidder, price, channel, directories ->> 3, directories ->> 4,
-            directories ->> 5
+        SELECT auction, bidder, price, channel, json_extract(directories, '$[3]'),
+            json_extract(directories, '$[4]'), json_extract(directories, '$[5]')
         FROM (SELECT *, '["' || replace(url, '/', '","') || '"]' AS directories FROM bid)
         ORDER BY event""",
 }

@@ -26,7 +26,7 @@ import bisect
 import heapq
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
@@ -321,22 +321,26 @@ class OpenAuctions:
 
     def bid(self, bid: Bid) -> None:
         """Keep a bid if it is the best: the highest, and of equal ones the earliest."""
-        auction, best = self.best.get(bid.auction, (None, None))
-        in_time = auction and auction.date_time <= bid.date_time <= auction.expires
+        if bid.auction not in self.best:
+            return
+        auction, best = self.best[bid.auction]
+        in_time = auction.date_time <= bid.date_time <= auction.expires
         offer = bid.price, -bid.date_time
-        if auction and in_time and (best is None or offer > (best.price, -best.date_time)):
+        if in_time and (best is None or offer > (best.price, -best.date_time)):
             self.best[bid.auction] = auction, bid
 
-    def closed(self) -> Iterable[tuple[Auction, Bid]]:
+    def closed(self) -> list[tuple[Auction, Bid]]:
         """Take away the auctions that are over; return those that somebody has won."""
+        won = []
         while self.ends and self.ends[0][0] < self.latest - DELAY // MILLISECOND:
             auction, best = self.best.pop(heapq.heappop(self.ends)[1])
             if best is not None:
-                yield auction, best
+                won.append((auction, best))
+        return won
 
 
 @wallaroo.state_computation_multi(name="winning bids", state=OpenAuctions)
-def winning_bids(event: Event, auctions: OpenAuctions) -> Iterable[tuple[Auction, Bid]]:
+def winning_bids(event: Event, auctions: OpenAuctions) -> list[tuple[Auction, Bid]]:
     """Give the auctions that are closed, with the bids that have won."""
     auctions.latest = max(auctions.latest, event.date_time)
     if isinstance(event, Auction):
@@ -565,6 +569,7 @@ QUERIES: dict[str, Callable[[Read], Stream]] = {
         .key_by(auction_of)
         .to(TEN_SECONDS.with_slide(wallaroo.seconds(2)).with_delay(DELAY).over(Count))
         .collect()
+        # All that one window gives has the same event time, just before the window's end.
         .to(wallaroo.range_windows(wallaroo.seconds(2)).over(Highest(1)))
         .to(each)
     ),
