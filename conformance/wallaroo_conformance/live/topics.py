@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 import wallaroo
 from wallaroo.components import OwnState
 from wallaroo.engine import Case, Engine, ServeOptions, load_engine
+from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import partition_of
 from wallaroo.testing.input import input_log_of
 from wallaroo.topology import Application
@@ -188,6 +189,16 @@ class KafkaRun(ServedRun):
                 self.delivered()
             finally:
                 logging.getLogger().removeHandler(told)
+
+    def refused_or_served(self, *words: str) -> bool:
+        """Serve from the checkpoint, and return whether that is refused, with these words."""
+        try:
+            self.serve()
+        except WallarooError as error:
+            if missing := [word for word in words if word not in str(error)]:
+                self.broken(self._rules, f"it is not said {', '.join(missing)}: {error}")
+            return True
+        return False
 
     def kill_and_restart(self) -> None:
         """Kill the engine, and start it again."""
