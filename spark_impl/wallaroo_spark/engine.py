@@ -22,6 +22,7 @@ class SparkEngine:
     """The engine of that name; see `wallaroo.engine.Engine`."""
 
     name = "spark"
+    one_at_a_time = True  # a process has one live run: its session is not shared
 
     def capabilities(self) -> Capabilities:
         """Return what it can do."""
