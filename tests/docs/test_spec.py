@@ -116,6 +116,20 @@ def answered_by_spark():
     return {name: [next(traces) for _ in cases] for name, cases in noted.items()}
 
 
+def share_session(monkeypatch):
+    """Let live examples use the session that all share, those with a checkpoint too.
+
+    Else the JVM of a run with a checkpoint is its own, and has the checkpoint's lock: see
+    tests/spark/live/test_own_spark.py.
+    """
+    sessions = pytest.importorskip("wallaroo_spark.jvm.session")
+    sessions.session()
+    monkeypatch.setattr(
+        "wallaroo_spark.live.query.borrowed",
+        lambda settings, _, started: sessions.borrowed(settings, started=started),
+    )
+
+
 @pytest.mark.parametrize(("example", "engine"), cases())
 def test_example(example, engine, request, monkeypatch):
     example.namespace["engine"] = engine
@@ -125,8 +139,7 @@ def test_example(example, engine, request, monkeypatch):
     if engine == "spark" and kills(example) and not nightly():
         pytest.skip("tests/spark/live/test_time.py kills Spark just so; this is run at night too")
     if engine == "spark" and not kills(example):
-        # The session that all share, live examples too.
-        pytest.importorskip("wallaroo_spark.jvm.session").session()
+        share_session(monkeypatch)
         if example.parsed.kind == "application":
             traces = request.getfixturevalue("answered_by_spark")[example.parsed.name]
             answering = Answering(load_engine("spark"), traces)
