@@ -11,12 +11,12 @@ from pathlib import Path
 from wallaroo_spark.jvm.temporary import SHORT
 
 _SOCKETS = "spark.python.unix.domain.socket.dir"
-_SOCKET = 100 - len("/.00000000-0000-0000-0000-000000000000.sock")  # bytes of a path before it
+_ROOM = 100 - len("/.00000000-0000-0000-0000-000000000000.sock")  # bytes of a folder's path
 
 SETTINGS = {
     # The largest single gain: a job with one Python stage takes 35 ms instead of 85.
     "spark.python.unix.domain.socket.enabled": "true",
-    # Java's usual folder, but for containers of YARN: their own have paths too long for sockets.
+    # On other machines; a container of YARN has a folder whose path is too long for sockets.
     _SOCKETS: SHORT,
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
@@ -103,7 +103,7 @@ class SessionSettings:
             conf["spark.authenticate"] = "true"
         if self.local:
             conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
-            if len(os.fsencode(directory)) <= _SOCKET:  # what a kill leaves there is removed
+            if len(os.fsencode(directory)) <= _ROOM:  # what a kill leaves there is removed
                 conf[_SOCKETS] = str(directory)
         conf.update(self.conf)
         return conf
