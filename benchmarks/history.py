@@ -155,6 +155,10 @@ def main() -> int:
     if options.keep and commit.endswith("+"):
         parser.error("there are changes that are in no commit; commit them before --keep")
     against = options.against or last_commit()
+    try:
+        against = against and git("rev-parse", "--short=12", "--verify", f"{against}^{{commit}}")
+    except subprocess.CalledProcessError:
+        parser.error(f"{against} is no commit of this checkout; another one: --against COMMIT")
     run = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "commit": commit,
@@ -174,7 +178,7 @@ def main() -> int:
                 print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
         found = changes(pairs)
         run["costs"] = {name: statistics.median([new[name] for _, new in pairs]) for name in found}
-        run["against"] = git("rev-parse", "--short=12", against)
+        run["against"] = against
         run["changes"] = {name: [one.low, one.value, one.high] for name, one in found.items()}
     for name, one in found.items():
         print(f"  {name:45} {one}   {SAID[one.verdict(BOUND)]}")

@@ -14,57 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from facts import Figures, add_json_option, machine_facts
 
-import wallaroo
 from wallaroo.transport.stored import open_stored
 from wallaroo.transport.stored_state import StoredEntity
 
 FIGURES = Figures(__file__)
+_APPLICATION = str(Path(__file__).with_name("spark_counting.py"))
 _WALLAROO = (sys.executable, "-m", "wallaroo")
-
-
-class Count:
-    """How often a word came."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload: bytes) -> str:
-    """Return the word."""
-    return payload.decode()
-
-
-@wallaroo.key_extractor
-def word(message: str) -> str:
-    """Return the word."""
-    return message
-
-
-@wallaroo.state_computation(name="count", state=Count)
-def count(message: str, state: Count) -> str:
-    """Count."""
-    state.count += 1
-    return f"{message} {state.count}\n"
-
-
-@wallaroo.encoder
-def encode(line: str) -> str:
-    """Return the line."""
-    return line
-
-
-def application_setup(args: Sequence[str]) -> wallaroo.Application:
-    """Describe an application with an entity for each word."""
-    source = wallaroo.TCPSourceConfig(*wallaroo.tcp_parse_input_addrs(args)[0], decode)
-    sink = wallaroo.TCPSinkConfig(*wallaroo.tcp_parse_output_addrs(args)[0], encode)
-    words = wallaroo.source("words", source).key_by(word)
-    return wallaroo.build_application("moved", words.to(count).to_sink(sink))
 
 
 def seconds_of(*arguments: str) -> float:
@@ -80,7 +39,7 @@ def fill(directory: Path, entities: int) -> None:
     """Make a checkpoint with so many entities."""
     words = directory.with_name("words")
     words.write_text("".join([f"word{number}\n" for number in range(entities)]))
-    run = ["run", __file__, "--stdin", "--stdout", "--checkpoint", str(directory)]
+    run = ["run", _APPLICATION, "--stdin", "--stdout", "--checkpoint", str(directory)]
     run += ["--stop-timeout", "300"]  # the last checkpoint has all entities
     with words.open("rb") as lines:
         subprocess.run([*_WALLAROO, *run], check=True, stdin=lines, stdout=subprocess.DEVNULL)
@@ -112,7 +71,7 @@ def main() -> None:
         for number, (to, partitions) in enumerate(moves, 1):
             new = Path(name, str(number))
             move = [str(old), "--to", to, "--partitions", str(partitions), "-o", str(new)]
-            took = seconds_of("checkpoint", *move, "--app", __file__)
+            took = seconds_of("checkpoint", *move, "--app", _APPLICATION)
             print(f"  {engine:9} to {to:9}, {partitions} partitions: {took:6.1f} s", flush=True)
             FIGURES.add(f"{engine}/{to}", took, "s")
             engine, old = to, new

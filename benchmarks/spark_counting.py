@@ -1,4 +1,4 @@
-"""The application of the Spark benchmarks: counts messages ``key number`` per key.
+"""The application of Spark's benchmarks and of `moving.py`: counts messages ``key number`` by key.
 
 ``--in HOST:PORT --out HOST:PORT [--steps N]``: N state partitions in a row, each of which adds its
 count to the message.
