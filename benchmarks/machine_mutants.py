@@ -122,7 +122,7 @@ MODULES: dict[str, tuple[str, ...]] = {
             *("checkpoints.blobs", "checkpoints.collecting", "checkpoints.head"),
             *("checkpoints.on_disk", "checkpoints.recovery", "checkpoints.store"),
             *("checkpoints.stored", "serving.checkpointing", "serving.durable", "serving.feeder"),
-            *("serving.journal", "serving.outbox", "serving.server"),
+            *("serving.inlet", "serving.journal", "serving.outbox", "serving.server"),
         ),
     ),
 }

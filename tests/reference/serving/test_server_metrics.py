@@ -296,8 +296,8 @@ def test_without_figures_nothing_is_measured(receiver):
         .build()
     )
     handle = cast(Server, ReferenceEngine().serve(application, ServeOptions()))
-    assert type(handle._machine).__name__ == "Compiled"
-    assert handle._feeder.watch is None
+    assert type(handle._run.machine).__name__ == "Compiled"
+    assert handle._run.feeder.watch is None
     handle.stop()
     handle.wait(60)
 

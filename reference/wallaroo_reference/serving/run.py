@@ -1,0 +1,201 @@
+"""The parts of a live run, made in the order in which a frame meets them.
+
+Each part is made of finished ones. Two pairs need each other: the edges give frames to the inlet,
+which ends them; and a failure that any part finds ends the run. So the inlet begins when all parts
+are there, before anything is received.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from wallaroo.engine import ServeOptions
+from wallaroo.metrics.silence import Silence
+from wallaroo.topology import Application
+from wallaroo.transport.checkpoint import say_where_it_begins
+from wallaroo.transport.edges import Edges
+from wallaroo.transport.input_log import FILES
+from wallaroo.transport.kafka.edges import KafkaEdges, Kept
+from wallaroo.transport.listener import Address
+from wallaroo.transport.skipping import refuse_unskippable
+from wallaroo.transport.stop_clock import StopClock
+from wallaroo.transport.threads import LoopThread
+from wallaroo_reference.checkpoints.on_disk import OnDisk, RecordedRun
+from wallaroo_reference.checkpoints.recovery import Recovery
+from wallaroo_reference.compiled.measured import MeasuredCompiled
+from wallaroo_reference.isolated.measured import MeasuredInterpreter
+from wallaroo_reference.machine import Machine
+from wallaroo_reference.options import CheckpointOptions
+from wallaroo_reference.serving.durable import Durable
+from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.inlet import Inlet
+from wallaroo_reference.serving.watch import Watch
+
+
+@dataclass(frozen=True)
+class Run:
+    """The parts of a live run.
+
+    Args:
+        inlet: the engine's part between the edges.
+        kafka: sources and sinks of Kafka.
+        edges: sources, sinks and dead letters.
+        durable: what outlives the run; `None`: nothing does.
+        feeder: feeds the machine.
+        machine: processes records.
+        stop: when the run has to stop.
+        silence: finds partitions that get nothing.
+    """
+
+    inlet: Inlet
+    kafka: KafkaEdges
+    edges: Edges
+    durable: Durable | None
+    feeder: Feeder
+    machine: Machine
+    stop: StopClock
+    silence: Silence
+
+    @property
+    def unprocessed(self) -> int:
+        """Number of records that were received and are not processed; in any thread."""
+        return _unprocessed(self.feeder, self.durable)
+
+
+def opened_run(
+    application: Application,
+    machine: Machine,
+    options: ServeOptions,
+    asked: CheckpointOptions,
+    addresses: Mapping[str, Address] | None,
+    clock: Callable[[], int],
+    loop: LoopThread,
+) -> Run:
+    """Open all parts of a run; nothing is received before `Edges.open`.
+
+    Args:
+        application: what is run.
+        machine: a machine for it, without state.
+        options: of every engine.
+        asked: whether state and input outlive the process.
+        addresses: those to listen on, after a restart.
+        clock: returns the time, in nanoseconds since 1970.
+        loop: the thread; not yet started.
+
+    Raises:
+        WallarooError: see `wallaroo_reference.serving.server.Server`.
+    """
+    timed = application.time_decides
+    with contextlib.ExitStack() as up:
+        on_disk = _on_disk(application, asked, options.partitions)
+        if on_disk is not None:
+            up.callback(on_disk.close)
+        if isinstance(on_disk, Recovery):
+            _restore(on_disk, machine, asked)
+        arrival = clock if on_disk is not None or timed else (lambda: 0)
+        inlet = Inlet(application, arrival, lasts=asked.directory is not None)
+        kafka = KafkaEdges(
+            application,
+            Kept() if on_disk is None else on_disk.kafka(),
+            inlet,
+            loop.post,
+            interval=asked.transaction,
+            accept_gaps=asked.accept_gaps,
+            accept_repeats=asked.accept_repeats,
+            measured=options.metrics is not None,
+            going_on=lambda: inlet.stop.requested_for() <= options.stop_timeout,
+        )
+        with options.interruptible():
+            kafka.prepare(inlet.sinks_have_room, inlet.fail)
+        machine.topics.update(kafka.partitions)
+        edges = Edges(application, options, loop, inlet, addresses, clock, kafka)
+        if isinstance(on_disk, Recovery):
+            edges.dead_letters.run = on_disk.born.checkpoint
+        up.pop_all()  # all is open: it is closed with the parts that have it
+    durable = None
+    if on_disk is not None:
+        durable = Durable(
+            on_disk,
+            machine,
+            edges,
+            loop.post,
+            interval=asked.interval,
+            clock=clock,
+            timed=timed,
+            failed=inlet.fail,
+            kafka=kafka,
+        )
+        feeder = durable.feeder
+    else:
+        feeder = Feeder(
+            machine,
+            edges.sinks,
+            inlet.add_letters,
+            edges,
+            failed=inlet.fail,
+            clock=clock,
+            timed=timed,
+            topics=kafka.topics,
+        )
+    stop = StopClock(
+        options, loop, edges, lambda: machine.sequence, lambda: _unprocessed(feeder, durable)
+    )
+    inlet.begin(edges, feeder if durable is None else durable.journal, feeder, stop)
+    if isinstance(machine, (MeasuredCompiled, MeasuredInterpreter)):
+        _measure(machine, options, edges, kafka, durable, feeder)
+    silence = Silence(application, machine.moment, lambda: machine.open_windows, options.metrics)
+    return Run(inlet, kafka, edges, durable, feeder, machine, stop, silence)
+
+
+def _on_disk(
+    application: Application, asked: CheckpointOptions, partitions: int | None
+) -> OnDisk | None:
+    """Return the checkpoint, or the recording of a run without one; `None`: neither is wanted."""
+    if asked.directory is not None:
+        return Recovery(
+            asked.directory,
+            application,
+            partitions=partitions,
+            log_bytes=asked.log_bytes,
+            record=asked.record,
+            accepted=asked.accepted,
+        )
+    if asked.record is not None:
+        return RecordedRun(
+            asked.record,
+            application,
+            partitions=partitions or 1,
+            file_bytes=max(1, asked.log_bytes // FILES),
+        )
+    return None
+
+
+def _restore(recovery: Recovery, machine: Machine, asked: CheckpointOptions) -> None:
+    recovery.restore(machine)
+    recovery.generators()  # refused now, if one cannot be read
+    refuse_unskippable(recovery.log, recovery.position, asked.skip)
+    recovery.skip = asked.skip
+    assert asked.directory is not None
+    say_where_it_begins(asked.directory, recovery.log.next_sequence)
+
+
+def _measure(
+    machine: MeasuredCompiled | MeasuredInterpreter,
+    options: ServeOptions,
+    edges: Edges,
+    kafka: KafkaEdges,
+    durable: Durable | None,
+    feeder: Feeder,
+) -> None:
+    made = None if durable is None else (lambda: durable.made)
+    feeder.watch = Watch(machine, edges, made)
+    if (metrics := options.metrics) is not None:
+        metrics.before_tick(lambda: kafka.copy_figures(metrics))
+        if durable is not None:
+            metrics.before_tick(lambda: durable.copy_figures(metrics))
+
+
+def _unprocessed(feeder: Feeder, durable: Durable | None) -> int:
+    return feeder.unprocessed + (0 if durable is None else durable.journal.waiting)
