@@ -240,18 +240,24 @@ def _entities(
         raise UsageError("--entities takes a NAME and a KEY at most")
     name = asked[0] if asked else None
     wanted = encode_key(key_of(asked[1])) if len(asked) > 1 else None
-    there: set[str] = set()
     shown = False
     state = stored.state()
+    there = {entity.partition for entity in state.entities}
+
+    def asked_for(place: str, key: bytes) -> bool:
+        return name in (None, place) and wanted in (None, key)
+
     both: Iterator[Entity | StoredWindow] = itertools.chain(
-        stored_entities(state, identity.partitions), stored_windows(state)
+        stored_entities(state, identity.partitions, lambda one: asked_for(one.partition, one.key)),
+        stored_windows(state),
     )
     for item in both:
-        place = item.partition if isinstance(item, Entity) else item.step
-        there.add(place)
-        if name in (None, place) and wanted in (None, encode_key(item.key)):
-            print(json.dumps(item.to_json()))
-            shown = True
+        if not isinstance(item, Entity):
+            there.add(item.step)
+            if not asked_for(item.step, encode_key(item.key)):
+                continue
+        print(json.dumps(item.to_json()))
+        shown = True
     if shown:
         return 0
     if name in there:

@@ -22,7 +22,7 @@ from wallaroo.engine import load_engine
 from wallaroo.errors import WallarooError
 from wallaroo.keys import Key, decode_key, encoded_partition_number, key_to_json
 from wallaroo.topology import Application
-from wallaroo.trace import Entity, sorted_entities
+from wallaroo.trace import Entity
 from wallaroo.transport.checkpoint import INPUT, LOCK, CheckpointDirectory
 from wallaroo.transport.identity import IDENTITY, RESTORE, CheckpointError, Identity, write_identity
 from wallaroo.transport.input_log import InputLogError
@@ -32,7 +32,7 @@ from wallaroo.transport.log_format import FileHead
 from wallaroo.transport.private import make_private, sync_directory
 from wallaroo.transport.shadows import structure_of
 from wallaroo.transport.stamps import Stamp, born, random_bytes
-from wallaroo.transport.stored_state import StoredState, windows_from
+from wallaroo.transport.stored_state import StoredEntity, StoredState, windows_from
 from wallaroo.windowing.kinds import Count, kind_of
 from wallaroo.windows import windows_of
 
@@ -195,24 +195,25 @@ def stored_windows(state: StoredState) -> Iterator[StoredWindow]:
             yield StoredWindow(place.name, decode_key(key), one.start, one.end, messages, parts)
 
 
-def stored_entities(state: StoredState, partitions: int) -> Sequence[Entity]:
-    """Return the entities of a stored state, sorted; their states are canonical structure.
+def stored_entities(
+    state: StoredState, partitions: int, wanted: Callable[[StoredEntity], bool] = lambda _: True
+) -> Iterator[Entity]:
+    """Yield entities of a stored state in a trace's order; their states are canonical structure.
+
+    One after the other: as structure, a million of them need some GB.
 
     Args:
         state: the state.
         partitions: number of partitions.
+        wanted: which ones.
     """
-    return sorted_entities(
-        [
-            Entity(
-                entity.partition,
-                decode_key(entity.key),
-                encoded_partition_number(entity.key, partitions),
-                structure_of(entity.state),
-            )
-            for entity in state.entities
-        ]
-    )
+    for entity in sorted(filter(wanted, state.entities), key=lambda one: (one.partition, one.key)):
+        yield Entity(
+            entity.partition,
+            decode_key(entity.key),
+            encoded_partition_number(entity.key, partitions),
+            structure_of(entity.state),
+        )
 
 
 def open_stored(directory: Path, engine: str) -> StoredCheckpoint:

@@ -179,7 +179,7 @@ def entities_in(checkpoint: Path) -> Sequence[Entity]:
     """
     identity = read_identity(checkpoint / IDENTITY)
     state = open_stored(checkpoint, identity.engine).state()
-    return stored_entities(state, identity.partitions)
+    return tuple(stored_entities(state, identity.partitions))
 
 
 def files_of(directory: Path) -> Mapping[str, bytes]:
