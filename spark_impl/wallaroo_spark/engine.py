@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
+from wallaroo.errors import WallarooParameterError
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
 from wallaroo_spark.bounded.runs import run_cases
 from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.jvm.pickling import pickle_application, warn_of_unportable_states
+from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.options import add_arguments, spark_options
 from wallaroo_spark.live.serve import Server
@@ -48,7 +50,13 @@ class SparkEngine:
         return run_cases(session(), cases)
 
     def serve(self, application: Application, options: ServeOptions) -> Handle:
-        """Listen on the application's sources and run until stopped."""
+        """Listen on the application's sources and run until stopped.
+
+        Raises:
+            WallarooParameterError: stdin is asked for under `spark-submit`.
+        """
+        if options.stdin is not None and SubmittingJvm.is_there():  # it would wait for ever
+            raise WallarooParameterError("spark-submit does not pass on standard input: no --stdin")
         return Server(application, options, spark_options(options.options))
 
     def stored(self, directory: Path) -> StoredOnSpark:

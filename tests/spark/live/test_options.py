@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import io
 
 import pytest
+import talking_app
 from wallaroo_spark.live.options import add_arguments, spark_options
+
+from wallaroo.engine import ServeOptions
+from wallaroo.errors import WallarooParameterError
+from wallaroo.loading import load_application
 
 
 @pytest.fixture
@@ -42,3 +48,10 @@ def test_a_size_or_a_time_that_makes_no_sense_is_refused(parser, option, text, w
     with pytest.raises(SystemExit):
         parser.parse_args([option, text])
     assert f"argument {option}: expected {wanted}, not {text!r}" in capsys.readouterr().err
+
+
+def test_stdin_is_refused_under_spark_submit_which_does_not_pass_it_on(spark_engine, monkeypatch):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    application = load_application(talking_app.__file__, placeholders=True)
+    with pytest.raises(WallarooParameterError, match="spark-submit does not pass on standard inp"):
+        spark_engine.serve(application, ServeOptions(stdin=io.BytesIO(b"a\n")))
