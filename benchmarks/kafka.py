@@ -69,7 +69,7 @@ class Work:
         producer.flush()
 
     def prepare(
-        self, contender: str, exactly: bool, more: Sequence[str] = ()
+        self, contender: str, exactly: bool, more: Sequence[str] = (), first: int = 1
     ) -> Callable[[], Callable[[], float]]:
         """Return what prepares a run of a contender; the run returns its seconds.
 
@@ -77,6 +77,7 @@ class Work:
             contender: which one.
             exactly: its outputs are there exactly once.
             more: options of `wallaroo run`.
+            first: the output from which on time is taken.
         """
 
         def start() -> Callable[[], float]:
@@ -99,7 +100,7 @@ class Work:
 
             def run() -> float:
                 process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-                began = self._wait(sink, 1, process)
+                began = self._wait(sink, first, process)
                 ended = self._wait(sink, self._messages, process)
                 process.wait(60)
                 kept.cleanup()

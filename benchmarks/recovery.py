@@ -10,7 +10,8 @@ its JVM, a Python worker, or all of them at once. Then the run is started again 
 checkpoint.
 
     python benchmarks/recovery.py [--engine reference|spark] [--kills N] [--minutes N] [--seed 1]
-                       [--rate 2000] [--patience 400] [--kafka [--broker-kills N] [--cluster]]
+                       [--rate 2000] [--patience 400] [--kafka [--broker-kills N] [--cluster
+                       [--supervise | --elastic]]]
 
 Each kill has a line: when outputs came again, and what was wrong until then. A run that ends
 without having been killed is started again, as a service would be, and the report has its exit code
@@ -19,7 +20,8 @@ no effect on state was lost or doubled, no output and no acknowledged number was
 outputs are the end of those sent before, unchanged and in order. With --kafka it is another
 application and another proof (`recovery_kafka.py`). With --cluster Spark is a standalone cluster,
 whose executors, workers and master are killed too (`recovery_cluster.py`); --seed says with which
-it begins.
+it begins. With --supervise a worker runs the driver, which is killed in three ways; with --elastic
+an executor comes and goes, --kills times, and nothing is killed.
 """
 
 from __future__ import annotations
@@ -146,10 +148,18 @@ def main() -> int:
     parser.add_argument(
         "--cluster", action="store_true", help="with --kafka: Spark is a cluster of two workers"
     )
+    parser.add_argument(
+        "--supervise", action="store_true", help="with --cluster: a worker runs the driver"
+    )
+    parser.add_argument(
+        "--elastic", action="store_true", help="with --cluster: executors come and go"
+    )
     add_json_option(parser)
     options = parser.parse_args()
     if options.cluster and not (options.kafka and options.engine == "spark"):
         parser.error("--cluster goes with --kafka --engine spark")
+    if (options.supervise or options.elastic) and not options.cluster:
+        parser.error("--supervise and --elastic go with --cluster")
     print(machine_facts(), flush=True)
     directory = Path(tempfile.mkdtemp(prefix="wallaroo-recovery-"))
     engine = ["--engine", options.engine, "--partitions", "2", "--progress", "none"]

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 from confluent_kafka import Consumer, Producer, TopicPartition
 from facts import Figures
 from kafka_broker import Broker, broker
-from recovery_cluster import Machines, MovingRun
+from recovery_cluster import Machines
 from recovery_kafka_app import PARTITIONS
 from recovery_runs import TARGETS, Run, kill_again
 
@@ -39,11 +39,14 @@ class Sender:
 
     Attributes:
         sent: how many numbers were given to the client.
+        paused: none are due, but those that are sent at once.
     """
 
     def __init__(self, kafka: Broker, topic: str, rate: int) -> None:
         self.sent = 0
+        self.paused = False
         self._running = True
+        self._at_once = 0
         self._topic = topic
         self._rate = rate
         self._begin = int(time.time() * 1000)
@@ -58,6 +61,10 @@ class Sender:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def at_once(self, number: int) -> None:
+        """Send so many numbers as fast as it can, beside those that are due."""
+        self._at_once += number
+
     def end(self) -> None:
         """Send no more, and wait until all that was sent is there."""
         self._running = False
@@ -65,9 +72,12 @@ class Sender:
         self._producer.flush()
 
     def _run(self) -> None:
-        began = time.monotonic()
+        due, before = 0.0, time.monotonic()
         while self._running:
-            while self.sent < (time.monotonic() - began) * self._rate:
+            now = time.monotonic()
+            due += 0.0 if self.paused else (now - before) * self._rate
+            before = now
+            while self.sent < due + self._at_once:
                 key = self.sent % _KEYS
                 at = self._begin + self.sent * 1000 // self._rate
                 value = f"{key} {self.sent}"
@@ -159,11 +169,11 @@ def kill(options: argparse.Namespace, engine: Sequence[str], directory: Path) ->
         kafka = up.enter_context(broker())
         machines = None
         if options.cluster:
-            machines = up.enter_context(contextlib.closing(Machines(directory)))
+            machines = up.enter_context(contextlib.closing(Machines(directory, options)))
         work = Work(kafka, [*engine, *(machines.options if machines else ())])
         reader = Reader(kafka, work.sinks[0])
         sender = Sender(kafka, work.source, options.rate)
-        run = MovingRun(work.live, log) if machines else Run(work.live, log)
+        run = machines.run(work.live, log) if machines else Run(work.live, log)
 
         def kill_broker(_: str) -> bool:
             kafka.kill()
@@ -172,7 +182,7 @@ def kill(options: argparse.Namespace, engine: Sequence[str], directory: Path) ->
             return True
 
         kinds = (
-            machines.victims(run)
+            machines.victims(run, sender)
             if machines
             else [(target, run.kill_and_start) for target in TARGETS[options.engine]]
         )

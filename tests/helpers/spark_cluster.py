@@ -65,8 +65,9 @@ class Cluster:
         directory: for logs, and for what the daemons need.
         given: variables of their environment; ``JAVA_HOME`` says on which Java they run.
         class_archive: Java's option with which they start sooner.
-        workers: number of workers, each of one core.
+        workers: number of workers, each of one core and 1 GB.
         options: of the daemons' Java, such as ``-Dspark.…``.
+        beside_driver: each worker has a core and 1 GB more, for a driver that runs on it.
 
     Attributes:
         url: of the master.
@@ -79,10 +80,13 @@ class Cluster:
         class_archive: str,
         workers: int,
         options: Sequence[str] = (),
+        *,
+        beside_driver: bool = False,
     ) -> None:
         self._directory = directory
         self._given = {"PYSPARK_PYTHON": sys.executable, **given}
         self._options = [*QUICK.split(), class_archive, *options]
+        self._cores = 2 if beside_driver else 1
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         try:
             self.url = ""
@@ -109,7 +113,7 @@ class Cluster:
                 f"worker{number}",
                 "org.apache.spark.deploy.worker.Worker",
                 *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
-                *("--cores", "1", "--memory", "1g"),
+                *("--cores", str(self._cores), "--memory", f"{self._cores}g"),
                 *("--work-dir", str(self._directory / f"work{number}")),
                 self.url,
             )
@@ -125,14 +129,27 @@ class Cluster:
         return self._kill(f"worker{number}")
 
     def executors(self) -> list[psutil.Process]:
-        """Return the executors, which are the workers' children."""
-        workers = [one for name, one in self._running.items() if name.startswith("worker")]
-        return [child for worker in workers for child in psutil.Process(worker.pid).children()]
+        """Return the executors."""
+        return [one for _, one in self._children("CoarseGrainedExecutorBackend")]
+
+    def driver(self) -> tuple[int, psutil.Process] | None:
+        """Return the driver that runs in cluster mode, and the number of its worker; None: none."""
+        return next(iter(self._children("DriverWrapper")), None)
 
     def close(self) -> None:
         """End everything, and wait until it has ended."""
         for name in [*reversed(self._running)]:
             self._kill(name)
+
+    def _children(self, main: str) -> list[tuple[int, psutil.Process]]:
+        """Return the workers' children that run a class, each with the number of its worker."""
+        found = []
+        for name, worker in self._running.items():
+            for child in psutil.Process(worker.pid).children() if name != "master" else ():
+                with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
+                    if any(main in argument for argument in child.cmdline()):
+                        found.append((int(name.removeprefix("worker")), child))
+        return found
 
     def _kill(self, name: str) -> list[int]:
         process = self._running.pop(name)
