@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import textwrap
 from collections.abc import Sequence
-from types import ModuleType
+from functools import cache
 from typing import Any
 
 from wallaroo.components import OwnState
@@ -15,9 +14,7 @@ from wallaroo.kafka_records import KafkaRecord, kafka_timestamp
 from wallaroo.records import Assigned, Consumed, End, Frame, Tick, Unused, Value
 from wallaroo_conformance.cases.building import calls, expression, used_by
 from wallaroo_conformance.cases.case import SOURCES, ConformanceCase
-from wallaroo_conformance.cases.operators import (
-    BUILDERS,
-)
+from wallaroo_conformance.cases.operators import BUILDERS
 from wallaroo_conformance.cases.operators.triples import Values, deserialize, serialize
 from wallaroo_conformance.cases.records import input_log_of
 
@@ -98,8 +95,8 @@ class _Text:
 
     def __init__(self, components: Sequence[Any]) -> None:
         self.sources: list[str] = []
-        self._plain = {"wallaroo"}
-        self._from = {"typing": {"Any"}, "wallaroo.engine": {"Case", "load_engine"}}
+        self._imports = {"import wallaroo", "from typing import Any"}
+        self._imports |= {"from wallaroo.engine import Case, load_engine"}
         self._seen: set[str] = set()
         for component in components:
             self._include(component)
@@ -113,19 +110,16 @@ class _Text:
                     _CATALOGUE
                 ):
                     self._include(type(record.value))
-            kinds = {type(record).__name__ for record in records}
-            self._from["wallaroo.records"] = kinds or {Frame.__name__}
+            kinds = {type(record).__name__ for record in records} or {Frame.__name__}
+            self._imports.add(f"from wallaroo.records import {', '.join(sorted(kinds))}")
             if Consumed.__name__ in kinds:
-                self._from["wallaroo.kafka_records"] = {KafkaRecord.__name__}
+                self._imports.add(f"from {KafkaRecord.__module__} import {KafkaRecord.__name__}")
         if case.form == "pipelines" and any(True for _ in case.stateful()):
-            self._from[OwnState.__module__] = {OwnState.__name__}
+            self._imports.add(f"from {OwnState.__module__} import {OwnState.__name__}")
 
     def imports(self) -> str:
-        """Return the import statements."""
-        lines = [f"import {name}" for name in sorted(self._plain)]
-        lines += [
-            f"from {one} import {', '.join(sorted(self._from[one]))}" for one in sorted(self._from)
-        ]
+        """Return the import statements, those of the standard library first."""
+        lines = sorted(self._imports, key=lambda line: (line.startswith("from"), line))
         own = [line for line in lines if "wallaroo" in line]
         return "\n".join([*[line for line in lines if line not in own], "", *own])
 
@@ -134,34 +128,57 @@ class _Text:
         target = inspect.unwrap(component)
         if not inspect.isclass(target) and not inspect.isfunction(target):
             target = type(target)
-        self._add(target.__name__, _definition(target), sys.modules[target.__module__])
+        self._add(target.__name__, target.__module__)
 
-    def _add(self, name: str, source: str, module: ModuleType) -> None:
+    def _add(self, name: str, module: str) -> None:
+        """Add the statement by which a module has a name: a definition, or an import."""
         if name in self._seen:
             return
+        statement, source = _statements(module)[name]
+        if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith(_CATALOGUE):
+            self._add(name, str(statement.module))
+            return
         self._seen.add(name)
-        for node in ast.walk(ast.parse(source)):
-            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-                continue
-            if node.id in vars(module):
-                self._need(node.id, module)
-        self.sources.append(source)
-
-    def _need(self, name: str, module: ModuleType) -> None:
-        value = getattr(module, name)
-        if isinstance(value, ModuleType):
-            self._plain.add(value.__name__)
-        elif not hasattr(value, "__module__"):
-            origin = _home(name, module)
-            if origin.__name__.startswith(_CATALOGUE):
-                self._add(name, _assignment(name, origin), origin)
-            else:
-                self._from.setdefault(origin.__name__, set()).add(name)
-        elif str(value.__module__).startswith(_CATALOGUE):
-            self._include(value)
+        if isinstance(statement, ast.Import):
+            self._imports.add(f"import {name}")
+        elif isinstance(statement, ast.ImportFrom):
+            self._imports.add(f"from {statement.module} import {name}")
         else:
-            home = "typing" if name in ("Any", "NamedTuple") else value.__module__
-            self._from.setdefault(home, set()).add(name)
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.Name) and node.id in _statements(module):
+                    self._add(node.id, module)
+            self.sources.append(source)
+
+
+@cache
+def _statements(module: str) -> dict[str, tuple[ast.stmt, str]]:
+    """Return the statements by which a module has its names, each with its source.
+
+    Definitions are as a user writes them: without `@TABLE.add`.
+    """
+    text = inspect.getsource(sys.modules[module])
+    found: dict[str, tuple[ast.stmt, str]] = {}
+    for node in ast.parse(text).body:
+        names: list[str] = []
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names = [node.name]
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+        lines = text.splitlines()[_first_line(node) - 1 : node.end_lineno]
+        found |= dict.fromkeys(names, (node, "\n".join(lines)))
+    return found
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Return the line in which a definition begins for a user, or any statement."""
+    for decorator in getattr(node, "decorator_list", ()):
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if not (isinstance(called, ast.Attribute) and called.attr == "add"):
+            return int(decorator.lineno)
+    return node.lineno
 
 
 def _components(case: ConformanceCase) -> list[Any]:
@@ -181,37 +198,6 @@ def _application(case: ConformanceCase) -> str:
     made = [call.text() for call in calls(case)]
     lines += [f"    {call}" for call in made[:-1]]
     return "\n".join([*lines, f"    return {made[-1]}"])
-
-
-def _definition(target: Any) -> str:
-    """Return the source of a function or class as a user writes it: without `@TABLE.add`."""
-    lines = textwrap.dedent(inspect.getsource(target)).rstrip().splitlines()
-    [definition] = ast.parse("\n".join(lines)).body
-    assert isinstance(definition, (ast.FunctionDef, ast.ClassDef))
-    for decorator in reversed(definition.decorator_list):
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if isinstance(called, ast.Attribute) and called.attr == "add":
-            assert decorator.end_lineno is not None
-            del lines[decorator.lineno - 1 : decorator.end_lineno]
-    return "\n".join(lines)
-
-
-def _home(name: str, module: ModuleType) -> ModuleType:
-    """Return the module that a global name is imported from, or else this one."""
-    for node in ast.parse(inspect.getsource(module)).body:
-        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
-            return sys.modules[str(node.module)]
-    return module
-
-
-def _assignment(name: str, module: ModuleType) -> str:
-    """Return the source of the assignment to a global name."""
-    source = inspect.getsource(module)
-    for node in ast.parse(source).body:
-        targets = getattr(node, "targets", [getattr(node, "target", None)])
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            return str(ast.get_source_segment(source, node))
-    raise LookupError(name)
 
 
 def _input(case: ConformanceCase) -> str:
