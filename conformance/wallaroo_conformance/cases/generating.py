@@ -15,7 +15,6 @@ from random import Random
 
 from wallaroo.times import TIME_END
 from wallaroo_conformance.cases.case import (
-    FIRST_STEP,
     TOPICS_READ,
     TOPICS_WRITTEN,
     ConformanceCase,
@@ -27,9 +26,8 @@ from wallaroo_conformance.cases.case import (
     StepSpec,
     What,
     WindowSpec,
-    ends,
 )
-from wallaroo_conformance.cases.composing import row, step, together
+from wallaroo_conformance.cases.composing import graph, row, step, together
 from wallaroo_conformance.cases.operators import (
     AGGREGATIONS,
     BUILDERS,
@@ -236,20 +234,19 @@ def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
         sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
     elif records.all_equal:
         sources = [replace(source, event_time=None) for source in sources]
-    graph = _Graph(rng, sources, tables, builder=builder and not plain)
     steps = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
+    shared = rng.random() < 1 / 5  # all state computations are over one state partition
     if plain:
-        graph.add_plain()
-        steps = 0
-    elif len(sources) > 1 and not builder and rng.random() < 3 / 4:
-        for _ in range(rng.choice((0, 0, 2))):  # each side has keys of its own
-            graph.add(rng.choice(tables.keys), 1)
-        graph.add("merge", 0, 1)
-        steps -= 1
-    for _ in range(steps):
-        graph.draw()
+        case = graph(*_plain_steps(rng), sources=sources)
+    elif builder:
+        case = _rows(rng, sources, steps, tables, shared=shared)
+    else:
+        made = _graph(rng, len(sources), steps, tables)
+        case = _with_other_sinks(rng, graph(*made, sources=sources, shared=shared))
+    expire_after = rng.choice((None, 10, 5, 20))
     return replace(
-        graph.case(),
+        case,
+        partitions=tuple([replace(one, expire_after=expire_after) for one in case.partitions]),
         inputs=tuple([records.next(sources) for _ in range(_count(rng))]),
         ended=rng.random() < 3 / 8,  # else all that fails might fail at the end
         codec=records.codec,
@@ -300,102 +297,74 @@ def _in_topic(rng: Random, entry: Input, partitions: int) -> Input:
     return replace(entry, partition=partition, what=what)
 
 
-class _Graph:
-    """The steps of a timed case, one after the other.
-
-    Args:
-        rng: draws them.
-        sources: of the case; more may not come.
-        tables: the choices.
-        builder: in the builder's form, where steps stand in rows and have no keys of their own.
-    """
-
-    def __init__(
-        self, rng: Random, sources: list[SourceSpec], tables: _Tables, *, builder: bool
-    ) -> None:
-        self._rng = rng
-        self._sources = sources
-        self._tables = tables
-        self._builder = builder
-        self._shared = rng.random() < 1 / 5  # all state computations are over one state partition
-        self._nodes = [source.id for source in sources]
-        self._last = {source.id: source.id for source in sources}  # in the builder's form
-        self._steps: list[StepSpec] = []
-        self._sinks: list[SinkSpec] = []
-        self._partitions: list[PartitionSpec] = []
-
-    def add(self, operator: str, *back: int, window: WindowSpec | None = None) -> StepSpec:
-        """Add a step that takes messages from nodes; 0 is the last one, 1 the one before it."""
-        origins = [self._nodes[-1 - one % len(self._nodes)] for one in back]
-        step = StepSpec(FIRST_STEP + len(self._steps), operator, tuple(origins), window=window)
-        self._append(step)
-        return step
-
-    def draw(self) -> None:
-        """Add a step."""
-        rng = self._rng
-        operator = rng.choice(self._tables.operators)
-        window = _window(rng, operator) if operator in AGGREGATIONS else None
-        origin = rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 3))
-        if not self._builder:
-            other = (rng.choice((0, 1, 1, 2, 2)),) if operator == "merge" else ()
-            step = self.add(operator, origin, *other, window=window)
-            if rng.random() < 1 / 8:
-                self._sinks.append(SinkSpec(step.id, _ENCODER))
-        elif operator not in KEYS and operator not in GRAPH:
-            source = self._sources[origin % len(self._sources)].id
-            route = rng.choice((None, *self._tables.keys))
-            number, before = FIRST_STEP + len(self._steps), (self._last[source],)
-            self._last[source] = number
-            self._append(StepSpec(number, operator, before, route=route, window=window))
-
-    def add_plain(self) -> None:
-        """Add one step with windows or state, perhaps behind a key."""
-        rng = self._rng
-        name, window = rng.choice((_STATE, *AGGREGATIONS)), None
-        alone = rng.random() < 1 / 3
-        if name in AGGREGATIONS:
-            window = _window(rng, name)
-            if name in COMBINING or not alone:
-                name = _TEXTS
-        if not alone:
-            self.add(_LETTER, 0)
-        self.add(name, 0, window=window)
-
-    def case(self) -> ConformanceCase:
-        """Return a case without input; of few only the steps that were given a sink have one."""
-        sinks = [*self._sinks]
-        if self._rng.random() > 1 / 25:
-            have = {sink.origin for sink in sinks}
-            last = ends(self._nodes, self._steps, _ENCODER)
-            sinks += [sink for sink in last if sink.origin not in have]
-            sinks += sinks[-1:] * (self._rng.random() < 1 / 8)  # two sinks of one step
-        expire_after = self._rng.choice((None, 10, 5, 20))
-        partitions = [replace(spec, expire_after=expire_after) for spec in self._partitions]
-        return ConformanceCase(
-            tuple(self._sources),
-            tuple(self._steps),
-            tuple(sinks),
-            tuple(partitions) or (PartitionSpec(),),
-            form="builder" if self._builder else "pipelines",
-        )
-
-    def _append(self, step: StepSpec) -> None:
-        if step.operator in STATEFUL:
-            shape: Shape = (
-                "keyed" if self._builder and step.route and not self._shared else "single"
-            )
-            if not (self._shared and self._partitions):
-                self._partitions.append(PartitionSpec(shape))
-            route = step.route or StepSpec.route
-            step = replace(step, route=route, partition=len(self._partitions) - 1)
-        elif step.window is None:
-            step = replace(step, route=StepSpec.route)
-        self._nodes.append(step.id)
-        self._steps.append(step)
+def _graph(rng: Random, sources: int, count: int, tables: _Tables) -> list[StepSpec]:
+    """Return the steps of a graph, as `composing.graph` takes them."""
+    steps: list[StepSpec] = []
+    if sources > 1 and rng.random() < 3 / 4:
+        if rng.random() < 1 / 3:  # each side has keys of its own
+            steps += [step(rng.choice(tables.keys), 1), step(rng.choice(tables.keys), 1)]
+        steps.append(step("merge", 0, 1))
+        count -= 1
+    for nodes in range(sources + len(steps), sources + len(steps) + count):
+        operator = rng.choice(tables.operators)
+        back = [rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 3))]
+        if operator == "merge":
+            back.append(rng.choice((0, 1, 1, 2, 2)))
+        origins = [one % nodes for one in back]
+        steps.append(step(operator, *origins, window=_window(rng, operator)))
+    return steps
 
 
-def _window(rng: Random, operator: str) -> WindowSpec:
+def _with_other_sinks(rng: Random, case: ConformanceCase) -> ConformanceCase:
+    """Return a graph that has sinks in its middle too, or two of one step, or few."""
+    sinks = [SinkSpec(one.id, _ENCODER) for one in case.steps if rng.random() < 1 / 8]
+    if rng.random() > 1 / 25:
+        have = {sink.origin for sink in sinks}
+        sinks += [sink for sink in case.sinks if sink.origin not in have]
+        sinks += sinks[-1:] * (rng.random() < 1 / 8)
+    return replace(case, sinks=tuple(sinks))
+
+
+def _rows(
+    rng: Random, sources: Sequence[SourceSpec], count: int, tables: _Tables, *, shared: bool
+) -> ConformanceCase:
+    """Return rows in the builder's form, where steps have no keys of their own."""
+    partitions: list[PartitionSpec] = []
+    rows: list[list[StepSpec]] = [[] for _ in sources]
+    for _ in range(count):
+        operator = rng.choice(tables.operators)
+        route = rng.choice((None, *tables.keys))
+        if operator in KEYS or operator in GRAPH:
+            continue
+        made = step(operator, window=_window(rng, operator))
+        if operator in AGGREGATIONS:
+            made = replace(made, route=route)
+        if operator in STATEFUL:
+            if not (shared and partitions):
+                partitions.append(PartitionSpec("keyed" if route and not shared else "single"))
+            partition = len(partitions) - 1
+            made = replace(made, route=route or StepSpec.route, partition=partition)
+        rng.choice(rows).append(made)
+    ends = [(_ENCODER,) * rng.choice((*((1,) * 7), 2, 0)) for _ in rows]
+    pairs = zip(rows, ends, strict=True)
+    cases = [row(*steps, decoder=_DECODER, encoders=encoders) for steps, encoders in pairs]
+    some = tuple(partitions) or (PartitionSpec(),)
+    return replace(together(cases, ()), sources=tuple(sources), partitions=some)
+
+
+def _plain_steps(rng: Random) -> list[StepSpec]:
+    """Return one step with windows or state, perhaps behind a key."""
+    name, alone = rng.choice((_STATE, *AGGREGATIONS)), rng.random() < 1 / 3
+    window = _window(rng, name)
+    if name in AGGREGATIONS and (name in COMBINING or not alone):
+        name = _TEXTS
+    return [step(_LETTER)] * (not alone) + [step(name, window=window)]
+
+
+def _window(rng: Random, operator: str) -> WindowSpec | None:
+    """Return windows for an aggregation; nothing else has any."""
+    if operator not in AGGREGATIONS:
+        return None
     kind = rng.choice(("range", "range", "session", "session", "count"))
     if operator not in COMBINING and kind == "session":
         kind = "range"  # it has no combine
