@@ -11,17 +11,17 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
+from failing_disk import Disk
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from receiving import Receiver
 
 import wallaroo
+from wallaroo.transport import input_log
 
 # Machines that are shared stand still now and then: time says nothing about a property.
 settings.register_profile("dev", deadline=None, max_examples=50)
@@ -61,8 +61,16 @@ _WAITING = tuple(
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that mostly wait come first: Spark's, which begin too, have work for all cores then."""
+    """Tests that mostly wait come first: Spark's, which begin too, have work for all cores then.
+
+    Those marked `nightly` are skipped by day, with the reason that the mark gives.
+    """
     items.sort(key=lambda item: not str(item.path).startswith(_WAITING))
+    if settings.get_current_profile_name() == "nightly":
+        return
+    for item in items:
+        if mark := item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.skip(reason=f"run at night: {mark.args[0]}"))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -150,12 +158,8 @@ def whole_kafka(kafka):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """(path, words): a command after these words has one MiB of disk at that path, and only it."""
-    path = tmp_path / "disk"
-    path.mkdir()
-    mounted = 'mount -t tmpfs -o size=1m,mode=700 tmpfs "$0" && exec "$@"'
-    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted, str(path)]
-    if shutil.which("unshare") is None or subprocess.run([*words, "true"]).returncode:
-        pytest.skip("file systems cannot be mounted here")
-    return path, words
+def disk(monkeypatch):
+    """The disk under input logs, which can be made full."""
+    made = Disk()
+    monkeypatch.setattr(input_log, "os", made)
+    return made

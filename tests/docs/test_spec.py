@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from wallaroo_conformance.definition import Definition
 from wallaroo_docs.blocks import chapters, examples, rules
 from wallaroo_docs.performing import NotPromisedError
@@ -51,16 +50,15 @@ def marks(example, engine):
     """Return a case's marks: how pytest spreads it over processes."""
     if engine != "spark":
         return []
-    return [pytest.mark.alone] if kills(example) else [pytest.mark.xdist_group("spark")]
+    if not kills(example):
+        return [pytest.mark.xdist_group("spark")]
+    why = "tests/spark/live/test_time.py kills Spark just so each time"
+    return [pytest.mark.alone, pytest.mark.nightly(why)]
 
 
 def kills(example):
     """Whether an example kills its engine, which then has a session of its own."""
     return example.parsed.rule in ("recover-1", "recover-2")
-
-
-def nightly():
-    return settings.get_current_profile_name() == "nightly"
 
 
 def found(name):
@@ -136,8 +134,6 @@ def test_example(example, engine, request, monkeypatch):
     if engine == Defined.name:
         for module in ("wallaroo.testing", "wallaroo.testing.session", "wallaroo_docs.performing"):
             monkeypatch.setattr(f"{module}.load_engine", found)
-    if engine == "spark" and kills(example) and not nightly():
-        pytest.skip("tests/spark/live/test_time.py kills Spark just so; this is run at night too")
     if engine == "spark" and not kills(example):
         share_session(monkeypatch)
         if example.parsed.kind == "application":

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from wallaroo.frames import frames
 
@@ -19,6 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 MAIN = "from wallaroo.cli.main import main\n\nraise SystemExit(main())\n"
 
 
+@pytest.mark.nightly("two JVMs of its own; all else is as under `wallaroo run`")
 def test_spark_submit_runs_an_application(java_home, class_archive, only_jars, tmp_path):
     (tmp_path / "run.py").write_text(MAIN)
     environment = {**os.environ, **only_jars, "JAVA_HOME": str(java_home)}

@@ -13,30 +13,7 @@ from receiving import eventually
 from wallaroo_reference.checkpoints.store import Store
 
 from wallaroo.frames import frames
-from wallaroo.transport import input_log
 from wallaroo.transport.recording import RecordedLog
-
-
-class Disk:
-    """The system's calls on files, of which writes can fail."""
-
-    def __init__(self):
-        self.problem = None
-
-    def __getattr__(self, name):
-        return getattr(os, name)
-
-    def write(self, fd, data):
-        if self.problem is not None:
-            raise OSError(self.problem, os.strerror(self.problem))
-        return os.write(fd, data)
-
-
-@pytest.fixture
-def disk(monkeypatch):
-    disk = Disk()
-    monkeypatch.setattr(input_log, "os", disk)
-    return disk
 
 
 @pytest.mark.parametrize(("problem", "recorded"), [(errno.ENOSPC, False), (errno.EROFS, True)])

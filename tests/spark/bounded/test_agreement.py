@@ -164,24 +164,24 @@ def test_more_dead_attempts_than_spark_survives_are_refused(spark_engine):
         spark_engine.run(Case(build(), log("a"), faults=[TaskFault(attempts=4)]))
 
 
-def test_an_entity_of_20_mb_a_message_and_an_output_of_10(spark_engine):
+def test_an_entity_of_10_mb_a_message_and_an_output_of_5(spark_engine):
     steps = ("to", blow_up), ("to_stateful", keep, Box, "kept")
     trace = spark_engine.run(Case(build(*steps), log("large", "x"), batches=(1,)))
     large, after = trace.outputs["p", 0]
-    assert large == b"large" * (2 << 20) + b"\n"
-    assert after == b"20 MB kept\n"
+    assert large == b"large" * (1 << 20) + b"\n"
+    assert after == b"10 MB kept\n"
 
 
 @wallaroo.computation(name="blow up")
 def blow_up(message):
-    return message * (2 << 20) if message == "large" else message
+    return message * (1 << 20) if message == "large" else message
 
 
 @wallaroo.state_computation(name="keep")
 def keep(message, box):
     if box.items:
         return f"{len(box.items[0]) >> 20} MB kept", True
-    box.items.append("x" * (20 << 20))
+    box.items.append("x" * (10 << 20))
     return message, True
 
 

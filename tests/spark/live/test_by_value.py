@@ -152,7 +152,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(900)  # two starts of Spark
+@pytest.mark.nightly("two starts of Spark; test_time.py kills it, and others here send such code")
+@pytest.mark.timeout(900)
 def test_recover_1_a_script_that_was_killed_goes_on_though_a_file_has_moved(tmp_path):
     before, after = tmp_path / "before" / "kept.py", tmp_path / "after" / "kept.py"
     script, checkpoint = tmp_path / "script.py", tmp_path / "checkpoint"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
 from live_on_spark import PATIENCE
 from wallaroo_conformance.live.kafka import check_kafka
 from wallaroo_reference.engine import ReferenceEngine
@@ -11,9 +10,8 @@ from wallaroo_reference.engine import ReferenceEngine
 pytestmark = pytest.mark.alone
 
 
+@pytest.mark.nightly("three starts of Spark; test_moved.py goes there and back each time")
 def test_scale_2_each_output_is_there_once_and_the_old_checkpoint_is_refused(kafka):
-    if settings.get_current_profile_name() != "nightly":
-        pytest.skip("three starts of Spark: at night; test_moved.py goes there and back each time")
     engine = ReferenceEngine()
     [law], failures = check_kafka(engine, "scale-2", kafka.address, PATIENCE, other="spark")
     assert failures == []

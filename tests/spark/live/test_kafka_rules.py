@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from live_on_spark import PATIENCE
 from wallaroo_conformance.live.kafka import KAFKA_LAWS, check_kafka
 
@@ -14,9 +13,8 @@ from wallaroo.engine import load_engine
 pytestmark = pytest.mark.alone
 
 
+@pytest.mark.nightly("a dozen starts of Spark; by hand: wallaroo conform --engine spark")
 def test_spark_keeps_the_rules_against_a_broker(kafka: Any) -> None:
-    if settings.get_current_profile_name() != "nightly":
-        pytest.skip("a dozen starts of Spark: at night; by hand: wallaroo conform --engine spark")
     laws, failures = check_kafka(load_engine("spark"), "kafka-*", kafka.address, PATIENCE)
     assert failures == []
     assert {law.rule for law in laws if law.status == "kept"} == {*KAFKA_LAWS} - {"scale-2"}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 from counted import counting, send, text
@@ -25,8 +22,6 @@ from wallaroo.frames import frames
 from wallaroo.transport.identity import CheckpointError
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
-
-COMMAND = str(Path(sys.executable).with_name("wallaroo"))
 
 
 @pytest.fixture
@@ -65,68 +60,29 @@ def test_a_sink_at_port_0_is_refused_before_spark_starts(spark_engine):
         spark_engine.serve(counting(0), options())
 
 
-ECHO = """
-import wallaroo
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
-
-
-@wallaroo.encoder
-def encode(message):
-    return message
-
-
-def application_setup(args):
-    (source,), (sink,) = wallaroo.tcp_parse_input_addrs(args), wallaroo.tcp_parse_output_addrs(args)
-    builder = wallaroo.ApplicationBuilder("echo")
-    builder.new_pipeline("p", wallaroo.TCPSourceConfig(*source, decode))
-    return builder.to_sink(wallaroo.TCPSinkConfig(*sink, encode)).build()
-"""
-
-
-def test_frame_4_a_full_disk_holds_senders_back_and_loses_nothing(small_disk, tmp_path):
-    path, words = small_disk
-    checkpoint = tmp_path / "checkpoint"
-    checkpoint.mkdir()
-    (checkpoint / "input").symlink_to(path)
-    app = tmp_path / "echo.py"
-    app.write_text(ECHO)
-    sink = socket.socket()
-    sink.bind(("127.0.0.1", 0))  # and does not listen yet: nothing can be committed
-    command = [*words, COMMAND, "run", str(app), "--engine", "spark", "--stop-timeout", "120"]
-    command += ["--checkpoint", str(checkpoint), "--progress", "none", "--in", "127.0.0.1:0"]
-    command += ["--out", f"127.0.0.1:{sink.getsockname()[1]}"]
-    payloads = [b"%08d" % number * 128 for number in range(8000)]  # 8 MB
-    received = b""
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            port = int(line_with(process, "source p listening on").rpartition(":")[2])
-            with socket.create_connection(("127.0.0.1", port)) as connection:
-                sending = threading.Thread(target=connection.sendall, args=[frames(payloads)])
-                sending.start()
-                said = line_with(process, "No space left on device")
-                assert "nothing more is read until there is room" in said
-                sink.listen()
-                taken, _ = sink.accept()
-                with taken:
-                    while len(received) < 8000 * 1024 and (data := taken.recv(1 << 16)):
-                        received += data
-                    sending.join()
-                    connection.shutdown(socket.SHUT_WR)
-                    assert connection.recv(1) == b""
-                    process.send_signal(signal.SIGTERM)
-                    assert process.wait(120) == 0
-        finally:
-            process.kill()
-            sink.close()
-    assert received == b"".join(payloads)
-
-
-def line_with(process, text):
-    return next(line for line in process.stderr if text in line).strip()
+@shared
+def test_frame_4_a_full_disk_holds_senders_back_and_loses_nothing(
+    in_session, receiver, disk, caplog
+):
+    """What the log does on a small disk: tests/wallaroo/transport/test_input_log.py."""
+    handle = in_session.serve(counting(receiver.port), options())
+    disk.problem = errno.ENOSPC
+    large = b"x" * 20_000
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
+        sender = threading.Thread(target=sock.sendall, args=(frames([large] * 1_000),))
+        sender.start()
+        eventually(lambda: "; nothing more is read until there is room" in caplog.text)
+        assert "No space left on device" in caplog.text
+        sender.join(0.5)
+        assert sender.is_alive()  # the system's own buffers are full
+        disk.problem = None
+        sender.join(60)
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""  # all is on the disk
+    assert "there is room for the input log again" in caplog.text
+    handle.stop()
+    assert handle.wait(PATIENCE).exit_code == 0
+    assert receiver.data == b"".join([b"%s %d\n" % (large, n) for n in range(1, 1_001)])
 
 
 def test_recover_1_a_checkpoint_without_its_input_is_refused_before_a_port_is_bound(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -139,6 +140,18 @@ def test_threads_append_sync_read_and_drop_together(tmp_path):
         seen = end
     writer.join()
     log.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """(path, words): a command after these words has one MiB of disk at that path, and only it."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = 'mount -t tmpfs -o size=1m,mode=700 tmpfs "$0" && exec "$@"'
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted, str(path)]
+    if shutil.which("unshare") is None or subprocess.run([*words, "true"]).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    return path, words
 
 
 ON_A_SMALL_DISK = """
