@@ -1,7 +1,7 @@
 """What is refused when an application is described, rule by rule, and what the error says to write.
 
-The suite's own list (`wallaroo_conformance.language`) has one mistake of each kind; here are the
-other ways to make them.
+`wallaroo_conformance.language` has one mistake for each rule, which every check makes; here are all
+ways to make them.
 """
 
 from __future__ import annotations
