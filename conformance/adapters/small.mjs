@@ -185,8 +185,6 @@ for await (const line of createInterface({ input: process.stdin })) {
     const capabilities = { isolation: ["isolated"], batches: true, unsupported_rules: ["route-4"] };
     const named = { name: "small.mjs", version: "1", protocol: "wallaroo-engine/1" };
     say({ type: "hello", ...named, capabilities });
-  } else if (message.type === "ping") {
-    say({ type: "pong", ping: message.ping });
   } else if (message.type === "job") {
     const { job } = message;
     for (const { id, case: form, records } of message.cases) {

@@ -175,7 +175,6 @@ function run(form, records) {
 for await (const line of createInterface({ input: process.stdin })) {
   const m = JSON.parse(line);
   if (m.type === "hello") say({ type: "hello", protocol: "wallaroo-engine/1", name: "windows.mjs", version: "1", capabilities: { isolation: ["isolated"], stop: "none", unsupported_rules: ["route-4"] } });
-  else if (m.type === "ping") say({ type: "pong", ping: m.ping });
   else if (m.type === "job") {
     for (const one of m.cases) {
       let answer;

@@ -77,8 +77,6 @@ def serve(engine: Adapter) -> None:
             if hasattr(engine, "seconds"):
                 hello["seconds"] = engine.seconds
             send(hello)
-        elif message["type"] == "ping":
-            send({"type": "pong", "ping": message["ping"]})
         elif message["type"] == "job":
             for number, answer in _answers(engine, message["cases"]):
                 send({"job": message["job"], "id": number, **answer})

@@ -7,21 +7,24 @@ import io
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, Isolation
-from wallaroo.errors import UnsupportedTopology
 from wallaroo_conformance.judge.law import Law, LawResult, Status
 from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.live.checkpoints import moving_scenario
-from wallaroo_conformance.live.kafka import check_kafka
+from wallaroo_conformance.live.kafka import KAFKA_LAWS, SCENARIOS
 from wallaroo_conformance.live.random_steps import random_scenario
 from wallaroo_conformance.live.run import LiveRun, Scenario
 from wallaroo_conformance.live.scenarios import DEATH, RECOVERING_TOUR, SPECIAL, TOUR
-from wallaroo_conformance.live.served import BrokenRuleError, lacking
+from wallaroo_conformance.live.served import OTHER, BrokenRuleError
+from wallaroo_conformance.live.topics import KafkaRun, KafkaScenario
+from wallaroo_conformance.search.budget import Outcome
 from wallaroo_conformance.search.running import crash
 
 _LAWS: Mapping[str, str] = {
@@ -76,7 +79,7 @@ def check_live(
     patience: float = PATIENCE,
     log: Path | None = None,
     brokers: str | None = None,
-) -> tuple[list[LawResult], list[Failure]]:
+) -> Outcome:
     """Check the rules that fit the pattern `rules` on the engine's live server.
 
     Recovery is checked only if the engine claims it, windows if it does not refuse them. No single
@@ -84,72 +87,116 @@ def check_live(
     there is one. With the address of `brokers` it is also served from topic to topic, if it claims
     Kafka.
     """
-    left_out = (
-        {} if engine.capabilities().live else dict.fromkeys(_LAWS, "it does not claim to serve")
+    can, printed = engine.capabilities(), io.StringIO()
+    runs = (
+        (scenario, partial(LiveRun, scenario, engine, mode, patience))
+        for scenario, mode in _scenarios(engine, random_seed)
     )
+    why = "" if can.live else "it does not claim to serve"
+    laws, failures = _checked(LIVE_LAWS, runs, engine, rules, printed, why)
+    if brokers is not None and can.live and can.kafka:
+        more, others = check_kafka(engine, rules, brokers, patience, printed=printed)
+        laws, failures = [*laws, *more], [*failures, *others]
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(printed.getvalue(), encoding="utf-8")
+    return laws, failures
+
+
+def check_kafka(
+    engine: Engine,
+    rules: str,
+    brokers: str,
+    patience: float,
+    *,
+    other: str = OTHER,
+    printed: io.StringIO | None = None,
+) -> Outcome:
+    """Check the rules that fit the pattern `rules` against brokers.
+
+    Args:
+        engine: the engine.
+        rules: the pattern.
+        brokers: addresses of Kafka's.
+        patience: seconds that any one thing may take.
+        other: name of the engine that goes on with its checkpoints.
+        printed: gets what its servers print.
+
+    Raises:
+        MissingExtraError: Kafka's client is not installed.
+    """
+    runs = (
+        (scenario, partial(KafkaRun, scenario, engine, brokers, patience, other=other))
+        for scenario in SCENARIOS
+    )
+    return _checked(KAFKA_LAWS, runs, engine, rules, printed or io.StringIO())
+
+
+def _checked(
+    laws: Mapping[str, Law],
+    runs: Iterable[tuple[Scenario | KafkaScenario, Callable[[], Any]]],
+    engine: Engine,
+    rules: str,
+    printed: io.StringIO,
+    left_out: str = "",
+) -> Outcome:
+    """Run what is about some rules, and what chance decides, until something breaks.
+
+    Args:
+        laws: the law of each rule.
+        runs: what is done, each with what begins the run.
+        engine: the engine.
+        rules: a pattern of rules.
+        printed: gets what servers print.
+        left_out: why nothing is run; empty: there is no reason.
+    """
     count: Counter[str] = Counter()
+    unsupported = dict.fromkeys(laws, left_out) if left_out else {}
     failure: Failure | None = None
-    of_kafka: tuple[list[LawResult], list[Failure]] = ([], [])
-    if engine.capabilities().live:
-        printed = io.StringIO()
-        if any(fits(rule, rules) for rule in _LAWS):
-            failure = _run_all(engine, rules, random_seed, patience, printed, count, left_out)
-        if brokers is not None and engine.capabilities().kafka:
-            with _captured(printed):
-                of_kafka = check_kafka(engine, rules, brokers, patience)
-        if failure is not None:
-            failure = failure.filed(rules)
-        if log is not None:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text(printed.getvalue(), encoding="utf-8")
-    unsupported = {rule: why for rule, why in left_out.items() if not count[rule]}
-    own = _LAWS.keys() & engine.capabilities().unsupported_rules
+    if not left_out and any(fits(rule, rules) for rule in laws):
+        with _captured(printed):
+            for scenario, begin in runs:
+                if scenario.rules and not any(fits(rule, rules) for rule in scenario.rules):
+                    continue
+                if why := scenario.refusal(engine):
+                    unsupported |= dict.fromkeys(scenario.rules, why)
+                elif (failure := _failure(laws, scenario, begin, printed)) is not None:
+                    failure = failure.filed(rules)
+                    break
+                else:
+                    count.update(scenario.rules)
+    unsupported = {rule: why for rule, why in unsupported.items() if not count[rule]}
+    own = laws.keys() & engine.capabilities().unsupported_rules
     unsupported |= dict.fromkeys(own, "by its own account")
     results = [
         _result(law, count[law.rule], unsupported.get(law.rule), failure)
-        for law in LIVE_LAWS.values()
+        for law in laws.values()
         if fits(law.rule, rules)
     ]
-    results += of_kafka[0]
     if failure is None or failure.rule in unsupported or not fits(failure.rule, rules):
-        return results, of_kafka[1]
-    return results, [failure, *of_kafka[1]]
+        return results, []
+    return results, [failure]
 
 
-def _run_all(
-    engine: Engine,
-    rules: str,
-    random_seed: int,
-    patience: float,
+def _failure(
+    laws: Mapping[str, Law],
+    scenario: Scenario | KafkaScenario,
+    begin: Callable[[], Any],
     printed: io.StringIO,
-    count: Counter[str],
-    left_out: dict[str, str],
 ) -> Failure | None:
-    """Run what is about these rules, and what chance decides; return what broke.
-
-    Runs are counted by rule in `count`; `left_out` gets the reasons why some are left out.
-    """
+    """Do what a scenario says, and return what broke."""
     try:
-        with _captured(printed):
-            for scenario, mode in _scenarios(engine, random_seed):
-                about = scenario.rules
-                if about and not any(fits(rule, rules) for rule in about):
-                    continue
-                if why := _left_out(scenario, engine):
-                    left_out |= dict.fromkeys(scenario.rules, why)
-                    continue
-                with LiveRun(scenario, engine, mode, patience) as run:
-                    scenario.script(run)
-                count.update(scenario.rules)
+        with begin() as run:
+            scenario.script(run)
     except BrokenRuleError as broken:
         named, text = broken.rules, broken.text
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
-        named, text = ("stop-1",), crash(error).error
+        named, text = scenario.rules or ("stop-1",), crash(error).error
     else:
         return None
     last = [f"  {line}" for line in printed.getvalue().splitlines()[-_LAST_LINES:]]
     text = "\n".join([text, "the server said:", *last])
-    return Failure(tuple([LIVE_LAWS[rule] for rule in named]), None, text=text)
+    return Failure(tuple([laws[rule] for rule in named]), None, text=text)
 
 
 def _scenarios(engine: Engine, random_seed: int) -> Iterator[tuple[Scenario, Isolation]]:
@@ -173,16 +220,6 @@ def _scenarios(engine: Engine, random_seed: int) -> Iterator[tuple[Scenario, Iso
         )
         yield made, rng.choice(modes)
         number += 1
-
-
-def _left_out(scenario: Scenario, engine: Engine) -> str:
-    if why := lacking(engine, scenario.rules, recovers=scenario.recovers):
-        return why
-    try:
-        scenario.application.check(engine.check)
-    except UnsupportedTopology as refused:
-        return f"it refuses the application: {refused}"
-    return ""
 
 
 @contextlib.contextmanager

@@ -5,16 +5,12 @@ Each run has two topics of its own (`wallaroo_conformance.live.topics`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from wallaroo.engine import Engine, load_engine
-from wallaroo_conformance.judge.law import Law, LawResult
-from wallaroo_conformance.judge.results import Failure, fits
-from wallaroo_conformance.live.served import OTHER, BrokenRuleError, home_of, lacking
-from wallaroo_conformance.live.topics import KafkaRun
-from wallaroo_conformance.search.running import crash
+from wallaroo.engine import load_engine
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.live.served import home_of
+from wallaroo_conformance.live.topics import KafkaRun, KafkaScenario
 
 _LAWS = {
     "kafka-1": "whoever has the log and the topic has the same sequence, after kills and restarts, "
@@ -149,63 +145,14 @@ def _round(run: KafkaRun) -> None:
     run.end()
 
 
-@dataclass(frozen=True)
-class _Scenario:
-    """A run.
-
-    Args:
-        rules: what it is about, the most particular first.
-        script: what is done.
-        until: where the source ends.
-        recovers: the engine must recover.
-        two_at_once: the engine must serve two runs in one process, so not be `one_at_a_time`.
-    """
-
-    rules: tuple[str, ...]
-    script: Callable[[KafkaRun], None]
-    until: str | None = None
-    recovers: bool = True
-    two_at_once: bool = False
-
-
-_SCENARIOS = (
-    _Scenario(("kafka-11", "kafka-10"), _bounded, "end", recovers=False),
-    _Scenario(("kafka-6",), _grown, recovers=False),
-    _Scenario(("kafka-15", "kafka-1"), _killed),
-    _Scenario(("kafka-5",), _cut),
-    _Scenario(("kafka-5",), _made_again),
-    _Scenario(("kafka-12",), _away, recovers=False),
-    _Scenario(("kafka-16",), _forgotten),
-    _Scenario(("kafka-16",), _shut_out, two_at_once=True),
-    _Scenario(("scale-2",), _moved),
+SCENARIOS = (
+    KafkaScenario(("kafka-11", "kafka-10"), _bounded, "end", recovers=False),
+    KafkaScenario(("kafka-6",), _grown, recovers=False),
+    KafkaScenario(("kafka-15", "kafka-1"), _killed),
+    KafkaScenario(("kafka-5",), _cut),
+    KafkaScenario(("kafka-5",), _made_again),
+    KafkaScenario(("kafka-12",), _away, recovers=False),
+    KafkaScenario(("kafka-16",), _forgotten),
+    KafkaScenario(("kafka-16",), _shut_out, two_at_once=True),
+    KafkaScenario(("scale-2",), _moved),
 )
-
-
-def check_kafka(
-    engine: Engine, rules: str, brokers: str, patience: float, *, other: str = OTHER
-) -> tuple[list[LawResult], list[Failure]]:
-    """Check the rules that fit the pattern `rules` against brokers; the first failure ends it.
-
-    Raises:
-        MissingExtraError: Kafka's client is not installed.
-    """
-    count: Counter[str] = Counter()
-    failures: list[Failure] = []
-    for scenario in _SCENARIOS:
-        about = [KAFKA_LAWS[rule] for rule in scenario.rules if fits(rule, rules)]
-        if not about or lacking(engine, scenario.rules, recovers=scenario.recovers):
-            continue
-        if scenario.two_at_once and getattr(engine, "one_at_a_time", False):
-            continue
-        try:
-            with KafkaRun(
-                engine, scenario.rules, brokers, patience, until=scenario.until, other=other
-            ) as run:
-                scenario.script(run)
-        except Exception as error:  # noqa: BLE001 - what an engine raises is its answer
-            text = error.text if isinstance(error, BrokenRuleError) else crash(error).error
-            failures.append(Failure(tuple(about), None, text=text))
-            break
-        count.update([law.rule for law in about])
-    kept = [law.result("kept", count[law.rule]) for law in KAFKA_LAWS.values() if count[law.rule]]
-    return [*kept, *[failure.laws[0].result("broken", 0) for failure in failures]], failures

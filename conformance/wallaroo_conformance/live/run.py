@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from wallaroo.engine import Case, Engine, Isolation, ServeOptions, Summary
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.overriding import override
 from wallaroo.topology import SinkId
 from wallaroo.trace import Trace
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.live.applications import LiveApplication
 from wallaroo_conformance.live.peers import Sender, SinkPeer, header, wait_until
-from wallaroo_conformance.live.served import ServedRun
+from wallaroo_conformance.live.served import ServedRun, lacking
 
 TOO_LARGE = 1 << 30
 """Bytes that a refused header claims: far over any `max_size`, and it fits four bytes."""
@@ -55,6 +56,14 @@ class Scenario:
     recovers: bool = False
     letters: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def refusal(self, engine: Engine) -> str:
+        """Return why an engine cannot do it; empty: it can."""
+        try:
+            self.application.check(engine.check)
+        except UnsupportedTopology as refused:
+            return f"it refuses the application: {refused}"
+        return lacking(engine, self.rules, recovers=self.recovers)
 
 
 class LiveRun(ServedRun):

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import select
 import shutil
 import socket
+import socketserver
 import threading
 import time
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,12 +27,13 @@ from wallaroo.components import OwnState
 from wallaroo.engine import Case, Engine, ServeOptions, load_engine
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import partition_of
+from wallaroo.overriding import override
 from wallaroo.testing.input import input_log_of
 from wallaroo.topology import Application
 from wallaroo_conformance.cases.operators.states import Notebook
 from wallaroo_conformance.cases.operators.topics import keyed
 from wallaroo_conformance.cases.operators.triples import ByLetter, RememberEach, triple
-from wallaroo_conformance.live.served import ServedRun
+from wallaroo_conformance.live.served import ServedRun, lacking
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -42,27 +45,44 @@ _READ, _WRITTEN = 2, 3  # partitions of the two topics
 _POLLED = 0.1  # seconds between two looks
 
 
+@dataclass(frozen=True)
+class KafkaScenario:
+    """A run.
+
+    Args:
+        rules: what it is about, the most particular first.
+        script: what is done.
+        until: where the source ends.
+        recovers: the engine must recover.
+        two_at_once: the engine must serve two runs in one process, so not be `one_at_a_time`.
+    """
+
+    rules: tuple[str, ...]
+    script: Callable[[KafkaRun], None]
+    until: str | None = None
+    recovers: bool = True
+    two_at_once: bool = False
+
+    def refusal(self, engine: Engine) -> str:
+        """Return why an engine cannot do it; empty: it can."""
+        if self.two_at_once and getattr(engine, "one_at_a_time", False):
+            return "it serves one run at a time"
+        return lacking(engine, self.rules, recovers=self.recovers)
+
+
 class KafkaRun(ServedRun):
     """Two topics, and an application that an engine serves from one to the other.
 
     Args:
+        scenario: what is done.
         engine: the engine.
-        rules: ids of the rules that it is about, the most particular first.
         brokers: their addresses.
-        until: where the source ends.
         patience: seconds that any one thing may take.
         other: name of the engine that goes on with its checkpoint.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        rules: tuple[str, ...],
-        brokers: str,
-        patience: float,
-        *,
-        until: str | None,
-        other: str,
+        self, scenario: KafkaScenario, engine: Engine, brokers: str, patience: float, *, other: str
     ) -> None:
         from confluent_kafka.admin import AdminClient
 
@@ -72,13 +92,13 @@ class KafkaRun(ServedRun):
             recovers=engine.capabilities().recovery,
         )
         self.other = other
-        self._rules = rules
+        self._rules = scenario.rules
         self._brokers = brokers
         self._client: dict[str, Any] = {"bootstrap.servers": brokers, "log_level": 0}
         self._admin = AdminClient(self._client)
         name = f"wallaroo-conformance-{uuid.uuid4().hex[:12]}"
         self.topic, self._written = f"{name}-in", f"{name}-out"
-        self.application = _application(brokers, self.topic, self._written, until)
+        self.application = _application(brokers, self.topic, self._written, scenario.until)
         self._number = 0  # of records sent so far
         self._gone: dict[int, list[Message]] = {}  # that were read, and are deleted now
 
@@ -314,7 +334,7 @@ def _by_key(outputs: Mapping[int, Sequence[Any]]) -> dict[Any, Any]:
     return found
 
 
-class Door:
+class Door(socketserver.ThreadingTCPServer):
     """An address at which brokers cannot be reached until it is `open`; then they are, from there.
 
     A client asks there who the brokers are, and goes on to the addresses that they say.
@@ -323,58 +343,42 @@ class Door:
         brokers: the address of one of them; of several, the first counts.
     """
 
+    daemon_threads = True
+
     def __init__(self, brokers: str) -> None:
         host, _, port = brokers.partition(",")[0].rpartition(":")
-        self._brokers = host, int(port)
-        self._threads: list[threading.Thread] = []
-        listening = socket.socket()
-        listening.bind(("127.0.0.1", 0))  # nobody else gets the port, and nobody listens
-        self._sockets = [listening]
-        self.address = f"127.0.0.1:{listening.getsockname()[1]}"
-
-    def __enter__(self) -> Self:
-        return self
+        self.brokers = host, int(port)
+        self._is_open = False
+        super().__init__(("127.0.0.1", 0), _PassOn, bind_and_activate=False)
+        self.server_bind()  # nobody else gets the port, and nobody listens
+        self.address = f"127.0.0.1:{self.server_address[1]}"
 
     def __exit__(self, *_: object) -> None:
-        for one in [*self._sockets]:
-            _end(one)
-        for thread in self._threads:
-            thread.join()
-        for one in self._sockets:
-            one.close()
+        if self._is_open:
+            self.shutdown()
+        self.server_close()
 
     def open(self) -> None:
         """Let everybody in."""
-        self._sockets[0].listen()
-        self._start(self._accept)
+        self._is_open = True
+        self.server_activate()
+        threading.Thread(target=self.serve_forever, name="door", daemon=True).start()
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # it is closed
+
+class _PassOn(socketserver.BaseRequestHandler):
+    """Passes on what comes from either side, until one of them ends."""
+
+    server: Door
+
+    @override
+    def handle(self) -> None:
+        with contextlib.suppress(OSError), socket.create_connection(self.server.brokers) as there:
+            other_side = {self.request: there, there: self.request}
             while True:
-                came, _ = self._sockets[0].accept()
-                self._sockets.append(came)
-                there = socket.create_connection(self._brokers)
-                self._sockets.append(there)
-                self._start(partial(_pass_on, came, there))
-                self._start(partial(_pass_on, there, came))
-
-    def _start(self, run: Callable[[], None]) -> None:
-        thread = threading.Thread(target=run, name="door", daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-
-def _pass_on(one: socket.socket, other: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while some := one.recv(65_536):
-            other.sendall(some)
-    _end(one)
-    _end(other)
-
-
-def _end(one: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
+                for came in select.select([*other_side], [], [])[0]:
+                    if not (some := came.recv(65_536)):
+                        return
+                    other_side[came].sendall(some)
 
 
 class _Told(logging.Handler):

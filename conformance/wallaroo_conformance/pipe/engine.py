@@ -41,7 +41,6 @@ _MOST_FAULTS = 60
 reducing those that have failed."""
 _LONG = 5
 """What takes longer than a case alone may take counts as so many faults."""
-_LOOKED_AT = 5.0  # seconds of silence after which a process is asked whether it is there
 
 
 class EngineCommandError(WallarooError):
@@ -103,7 +102,6 @@ class PipeEngine:
         self._log = log.open("wb")
         self._process: LineProcess | None = None
         self._jobs = 0
-        self._heard = 0.0
         try:
             hello = self._hello()
         except Fault as fault:
@@ -267,8 +265,6 @@ class PipeEngine:
             kind = message["type"]
             if kind == "done" and message.get("job") == job:
                 break
-            if kind == "pong":
-                continue
             number = message.get("id")
             if message.get("job") != job or number not in group or number in answers:
                 raise Fault(process, f"garbage: an answer that nobody asked for: {message!r:.120}")
@@ -302,9 +298,7 @@ class PipeEngine:
         """
         within = min(3 * seconds if late else seconds, self.deadline.left)
         try:
-            line = process.line(within)
-            self._heard = time.monotonic()
-            return from_line(line)
+            return from_line(process.line(within))
         except SilentError:
             if within < seconds:
                 raise NoMoreAnswersError("") from None
@@ -323,14 +317,10 @@ class PipeEngine:
         Raises:
             NoMoreAnswersError: there is no process, and none can be started.
         """
-        if self._process is not None and time.monotonic() - self._heard > _LOOKED_AT:
-            try:
-                self._process.send(to_line({"type": "ping", "ping": self._jobs}))
-                while self._message(self._process, self._patience.case)["type"] != "pong":
-                    pass
-            except Fault as fault:  # when it had nothing to do: no case is to blame
-                self._kill()
-                self._count(fault)
+        if self._process is not None and self._process.has_ended:
+            fault = Fault(self._process, "died: it ended when it had nothing to do")
+            self._kill()
+            self._count(fault)  # no case is to blame
         if self._process is None:
             try:
                 self._hello()

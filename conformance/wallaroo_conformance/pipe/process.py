@@ -85,6 +85,11 @@ class LineProcess:
     def _start(target: Callable[..., None], *arguments: object) -> None:
         threading.Thread(target=target, args=arguments, daemon=True).start()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
     def send(self, line: bytes) -> None:
         """Send a line, without waiting until the process reads it."""
         self._to_send.put(line)

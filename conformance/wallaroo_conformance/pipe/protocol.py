@@ -1,8 +1,8 @@
 """The messages on the pipe: lines of ASCII JSON, one message each (docs/engine-protocol.md).
 
-``hello``, ``job`` and ``ping`` go to the engine; ``hello``, ``trace``, ``refusal``, ``crash``,
-``done`` and ``pong`` come back. Unknown fields are ignored on both sides, so that fields can be
-added. `schema.json` beside this module describes every message.
+``hello`` and ``job`` go to the engine; ``hello``, ``trace``, ``refusal``, ``crash`` and ``done``
+come back. Unknown fields are ignored on both sides, so that fields can be added. `schema.json`
+beside this module describes every message.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from wallaroo_conformance.live import PATIENCE
-from wallaroo_conformance.live.kafka import KAFKA_LAWS, check_kafka
+from wallaroo_conformance.live.check import check_kafka
+from wallaroo_conformance.live.kafka import KAFKA_LAWS
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Handle, ServeOptions

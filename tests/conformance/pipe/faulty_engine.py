@@ -52,8 +52,6 @@ for line in sys.stdin:
         more = {"seconds": 60} if "--patient" in sys.argv else {}
         about = {"name": "faulty", "version": "3", "capabilities": capabilities, **more}
         say(type="hello", protocol=protocol, **about)
-    elif message["type"] == "ping":
-        say(type="pong", ping=message["ping"])
     elif message["type"] == "job":
         cases = message["cases"]
         if "--at-the-end" in sys.argv and any("die" in str(case) for case in cases):
@@ -61,3 +59,5 @@ for line in sys.stdin:
         for case in reversed(cases) if "--backwards" in sys.argv else cases:
             answer(message["job"], case["id"], case["case"])
         say(type="done", job=message["job"])
+        if "--once" in sys.argv:
+            os._exit(0)

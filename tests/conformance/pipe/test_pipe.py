@@ -89,6 +89,14 @@ def test_jobs_begin_small_again_until_one_case_is_to_blame(start: Start, order: 
     assert [outputs(one) for one in answers] == [(f"{text}\n".encode(),) for text in given]
 
 
+def test_no_case_is_blamed_for_a_process_that_has_ended_before_it(start: Start) -> None:
+    engine = start(*FAULTY, "--once")
+    for payload in ("a", "b"):
+        [answer] = engine.run_many(cases(payload))
+        assert outputs(answer) == (f"{payload}\n".encode(),)
+        psutil.wait_procs(psutil.Process().children(), timeout=60)
+
+
 def failed(answers: list[Any]) -> int:
     return sum(isinstance(one, CrashError) for one in answers)
 

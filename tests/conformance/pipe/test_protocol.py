@@ -51,7 +51,6 @@ CASES = [*[example.case for example in stored()], *generate(20, 0, timed=True)]
 def test_the_schema_holds_for_what_is_sent() -> None:
     VALIDATOR.check_schema(VALIDATOR.schema)
     VALIDATOR.validate({"type": "hello", "protocol": PROTOCOL})
-    VALIDATOR.validate({"type": "ping", "ping": 1})
     VALIDATOR.validate({"type": "hello", "protocol": PROTOCOL, "name": "slow", "seconds": 60})
     cases = [case_message(number, case, {"segment": 2}) for number, case in enumerate(CASES)]
     VALIDATOR.validate(json.loads(to_line({"type": "job", "job": 1, "cases": cases})))
@@ -67,7 +66,6 @@ def test_the_schema_holds_for_what_the_worker_answers() -> None:
     sent = [
         {"type": "hello", "protocol": PROTOCOL},
         {"type": "job", "job": 1, "cases": [case_message(0, case, {}) for case in CASES[::9]]},
-        {"type": "ping", "ping": 3},
     ]
     done = subprocess.run(
         [sys.executable, "-m", "wallaroo_conformance.worker", "reference"],
@@ -77,7 +75,7 @@ def test_the_schema_holds_for_what_the_worker_answers() -> None:
     )
     answers = [from_line(line) for line in done.stdout.splitlines()]
     kinds = [answer["type"] for answer in answers]
-    assert kinds == ["hello", *["trace"] * len(CASES[::9]), "done", "pong"]
+    assert kinds == ["hello", *["trace"] * len(CASES[::9]), "done"]
     for answer in answers:
         VALIDATOR.validate(answer)
         assert json.dumps(answer).isascii()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from live_on_spark import PATIENCE
-from wallaroo_conformance.live.kafka import check_kafka
+from wallaroo_conformance.live.check import check_kafka
 from wallaroo_reference.engine import ReferenceEngine
 
 pytestmark = pytest.mark.alone

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from live_on_spark import PATIENCE
-from wallaroo_conformance.live.kafka import KAFKA_LAWS, check_kafka
+from wallaroo_conformance.live.check import check_kafka
+from wallaroo_conformance.live.kafka import KAFKA_LAWS
 
 from wallaroo.engine import load_engine
 
