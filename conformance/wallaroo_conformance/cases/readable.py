@@ -11,9 +11,9 @@ from typing import Any
 
 from wallaroo.components import OwnState
 from wallaroo.kafka_records import KafkaRecord, kafka_timestamp
-from wallaroo.records import Assigned, Consumed, End, Frame, Tick, Unused, Value
+from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
 from wallaroo_conformance.cases.building import calls, expression, used_by
-from wallaroo_conformance.cases.case import SOURCES, ConformanceCase
+from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.operators import BUILDERS
 from wallaroo_conformance.cases.operators.triples import Values, deserialize, serialize
 from wallaroo_conformance.cases.records import input_log_of
@@ -46,9 +46,11 @@ def operator_text(component: Any) -> str:
 
 
 def input_text(case: ConformanceCase) -> str:
-    """Return the records, one a line; of a timed case with their arrival times."""
+    """Return the records, one a line; with their arrival times if there are others than 0."""
     lines = []
-    for number, record in enumerate(input_log_of(case)):
+    log = input_log_of(case)
+    with_times = any(record.at for record in log)
+    for number, record in enumerate(log):
         if isinstance(record, Frame):
             said = f"{record.source}  {record.payload!r}"
         elif isinstance(record, Value):
@@ -72,7 +74,7 @@ def input_text(case: ConformanceCase) -> str:
             said = f"{record.source} reads partition {numbers}"
         else:
             said = repr(record)
-        lines.append(f"{number}: {f'at {record.at}  ' * case.timed}{said}")
+        lines.append(f"{number}: {f'at {record.at}  ' * with_times}{said}")
     return "\n".join(lines)
 
 
@@ -103,17 +105,15 @@ class _Text:
 
     def need_records(self, case: ConformanceCase) -> None:
         """Note what a case's own text needs to have imported."""
-        if case.timed:
-            records = input_log_of(case)
-            for record in records:
-                if isinstance(record, Value) and type(record.value).__module__.startswith(
-                    _CATALOGUE
-                ):
-                    self._include(type(record.value))
-            kinds = {type(record).__name__ for record in records} or {Frame.__name__}
-            self._imports.add(f"from wallaroo.records import {', '.join(sorted(kinds))}")
-            if Consumed.__name__ in kinds:
-                self._imports.add(f"from {KafkaRecord.__module__} import {KafkaRecord.__name__}")
+        records = [record for record in input_log_of(case) if not _is_plain(record)]
+        for record in records:
+            if isinstance(record, Value) and type(record.value).__module__.startswith(_CATALOGUE):
+                self._include(type(record.value))
+        kinds = sorted({type(record).__name__ for record in records})
+        if kinds:
+            self._imports.add(f"from wallaroo.records import {', '.join(kinds)}")
+        if Consumed.__name__ in kinds:
+            self._imports.add(f"from {KafkaRecord.__module__} import {KafkaRecord.__name__}")
         if case.form == "pipelines" and any(True for _ in case.stateful()):
             self._imports.add(f"from {OwnState.__module__} import {OwnState.__name__}")
 
@@ -201,12 +201,18 @@ def _application(case: ConformanceCase) -> str:
 
 
 def _input(case: ConformanceCase) -> str:
-    if case.timed:
-        return (
-            f"INPUT = [\n{''.join([f'    {record!r},{chr(10)}' for record in input_log_of(case)])}]"
-        )
-    lines = [f'    ("{SOURCES[one.source]}", {one.payload!r}),\n' for one in case.inputs]
-    return f"INPUT: list[tuple[str, bytes]] = [\n{''.join(lines)}]"
+    lines = []
+    for record in input_log_of(case):
+        shown = repr(record)
+        if isinstance(record, Frame) and _is_plain(record):
+            shown = f'("{record.source}", {record.payload!r})'
+        lines.append(f"    {shown},\n")
+    return f"INPUT: list[Any] = [\n{''.join(lines)}]"
+
+
+def _is_plain(record: Record) -> bool:
+    """Whether a record is a frame at time 0, for which its source and payload are enough."""
+    return isinstance(record, Frame) and record.at == 0
 
 
 def _script(case: ConformanceCase) -> str:
@@ -217,7 +223,6 @@ def _script(case: ConformanceCase) -> str:
         arguments.append(f"partitions={case.number}")
     if case.on_error != "skip":
         arguments.append(f'on_error="{case.on_error}"')
-    windows = "    for window in trace.windows:\n        print(window)\n" * case.timed
     return (
         f"CASE = Case({', '.join(arguments)})\n\n"
         'if __name__ == "__main__":\n'
@@ -226,7 +231,8 @@ def _script(case: ConformanceCase) -> str:
         "        print(sink, *outputs)\n"
         "    for letter in trace.dead_letters:\n"
         "        print(letter)\n"
-        f"{windows}"
+        "    for window in trace.windows:\n"
+        "        print(window)\n"
         "    for entity in trace.entities:\n"
         "        print(entity)"
     )

@@ -67,8 +67,7 @@ Edge: TypeAlias = tuple[str, str]
 """A decoder and an encoder."""
 
 _TEXT, _LINE = SourceSpec.decoder, SinkSpec.encoder
-[_ANYTHING] = DECODERS.having(Trait.ANY_TYPE)
-[_EXACT] = ENCODERS.having(Trait.EXACT)
+_ANYTHING, _EXACT = "anything", "described"  # of any type; tells apart what looks alike
 _OF_OTHERS = {Trait.OF_TRIPLES, Trait.OF_TOPIC}
 _EDGES: tuple[Edge, ...] = ((_ANYTHING, _EXACT), (_TEXT, _LINE))
 [_TRIPLE], [_TRIPLE_LINE] = DECODERS.having(Trait.OF_TRIPLES), ENCODERS.having(Trait.OF_TRIPLES)
@@ -178,9 +177,9 @@ def _case(
     return row(*made, decoder=decoder, encoders=(encoder,), inputs=inputs, **fields)
 
 
-def _of(payloads: Any, *, times: bool = False) -> tuple[Input, ...]:
-    """Return payloads as records that arrive one after the other, or all at once."""
-    return tuple([Input(0, payload, at if times else 0) for at, payload in enumerate(payloads)])
+def _of(payloads: Sequence[bytes], sources: int = 1, *, times: bool = False) -> tuple[Input, ...]:
+    """Return payloads of sources in turn, which arrive one after the other, or all at once."""
+    return tuple([Input(at % sources, payload, at * times) for at, payload in enumerate(payloads)])
 
 
 def _ends_of(case: ConformanceCase) -> list[ConformanceCase]:
@@ -201,23 +200,14 @@ def _ends_of(case: ConformanceCase) -> list[ConformanceCase]:
 # -- the tour ------------------------------------------------------------------------------------
 
 
-def _inputs(*payloads: bytes, sources: int = 1) -> tuple[Input, ...]:
-    return tuple([Input(at % sources, payload) for at, payload in enumerate(payloads)])
-
-
 _LAST = b"quit"  # ends the run where an operator listens to it
 _ALL = (*GOING_ON, _LAST)
-_FEW = _inputs(b"a", b"b a c", b"", b"y", b"zx", b"x", b"a")
-_HOLDING_LISTS = _inputs(b"(['a'], 1)", b"['b']", b"{'a': ['b']}")
-_TO_STOP_AT = _inputs(b"a", b"y", b"cy", b"ax", b"halt", b"a")
+_FEW = _of((b"a", b"b a c", b"", b"y", b"zx", b"x", b"a"))
+_HOLDING_LISTS = _of((b"(['a'], 1)", b"['b']", b"{'a': ['b']}"))
+_TO_STOP_AT = _of((b"a", b"y", b"cy", b"ax", b"halt", b"a"))
 
 [_ALTERING] = ENCODERS.having(Trait.ALTERS_MESSAGE)
 _NARROW = tuple([name for name in STEPS.having(Trait.NARROW) if name in STATELESS])
-[_NESTED] = ROUTES.having(Trait.TUPLES)
-[_LISTS] = DECODERS.having(Trait.LISTS)
-[_MANY] = STEPS.having(Trait.MANY)
-[_REFUSING] = STEPS.having(Trait.REFUSES)
-[_REFUSING_DECODER] = DECODERS.having(Trait.REFUSES)
 _NUMBER = 5  # of partitions
 
 
@@ -245,7 +235,7 @@ def pairs(tone: Tone) -> list[ConformanceCase]:
     cases = []
     for rows in some:
         payloads = [payload for payload in (b"a", b"b a c") for _ in rows]
-        cases.append(_in_mode(together(rows, _inputs(*payloads, sources=len(rows))), tone))
+        cases.append(_in_mode(together(rows, _of(payloads, len(rows))), tone))
     return cases
 
 
@@ -291,7 +281,7 @@ def _unusual() -> Iterator[ConformanceCase]:
         yield _all(step(operator), step(StepSpec.operator), step(last), encoders=(_EXACT,))
     for operator in STEPS.choices("any"):
         behind = (*_narrow(6), step(operator))
-        yield row(*behind, decoder=_LISTS, encoders=(_EXACT,), inputs=_FEW)
+        yield row(*behind, decoder="words", encoders=(_EXACT,), inputs=_FEW)
         yield _stopped(row(step(operator), encoders=()))
     for route in ROUTES.choices("any"):
         yield _stopped(row(step(_STATES[0], route=route)), "keyed")
@@ -301,9 +291,12 @@ def _unusual() -> Iterator[ConformanceCase]:
             sharing = [
                 row(step(name), encoders=(_EXACT,), partitions=partitions) for name in _STATES
             ]
-            yield together(sharing, _inputs(*_ALL, sources=len(sharing)))
+            yield together(sharing, _of(_ALL, len(sharing)))
         if not BUILDERS.has(builder, Trait.ENDS_THE_RUN):
-            nested, partitions = step(_STATES[0], route=_NESTED), (PartitionSpec("keyed", builder),)
+            nested, partitions = (
+                step(_STATES[0], route="nested"),
+                (PartitionSpec("keyed", builder),),
+            )
             yield _all(nested, decoder=_ANYTHING, encoders=(_EXACT,), partitions=partitions)
         for operator in STATE_COMPUTATIONS.having(Trait.ALTERS_SILENTLY):
             partitions = (PartitionSpec("single", builder),)
@@ -312,7 +305,7 @@ def _unusual() -> Iterator[ConformanceCase]:
 
 def _all(*steps: StepSpec, **fields: Any) -> ConformanceCase:
     """Return a row over all payloads."""
-    return row(*steps, inputs=_inputs(*_ALL), **fields)
+    return row(*steps, inputs=_of(_ALL), **fields)
 
 
 def _narrow(length: int) -> list[StepSpec]:
@@ -338,7 +331,7 @@ def _siblings() -> Iterator[ConformanceCase]:
             row(*steps, decoder=decoder, encoders=(_EXACT,), partitions=partitions)
             for decoder in decoders
         ]
-        yield together(rows, _inputs(b"abc", b"\xe9", b"\xe9", sources=len(rows)))
+        yield together(rows, _of((b"abc", b"\xe9", b"\xe9"), len(rows)))
     for builders in BUILDERS.siblings():
         partitions = tuple([PartitionSpec("single", builder) for builder in builders])
         readers = [step(_STATES[2], partition=number) for number in range(len(builders))]
@@ -354,13 +347,13 @@ def _named_alike() -> ConformanceCase:
 def _many_frames() -> ConformanceCase:
     """Return a case with hundreds of frames; every other is a dead letter."""
     texts = [b"%s%d" % (b"x" if number % 2 else b"a", number) for number in range(300)]
-    return row(step(_REFUSING), inputs=_inputs(*texts))
+    return row(step("refuse"), inputs=_of(texts))
 
 
 def _much_of_a_frame() -> ConformanceCase:
     """Return a case in which a frame gives hundreds of items, entities, dead letters, or 70 KB."""
-    steps = (step(_MANY), step(_STATES[0]), step(_REFUSING))
-    rows = (row(*steps, partitions=(PartitionSpec("keyed"),)), row(decoder=_REFUSING_DECODER))
+    steps = (step("thousands"), step(_STATES[0]), step("refuse"))
+    rows = (row(*steps, partitions=(PartitionSpec("keyed"),)), row(decoder="literal"))
     large = b"a" * 70_000
-    inputs = (*_inputs(b"many", b"x" * 300), Input(1, large), Input(2, large))
+    inputs = (*_of((b"many", b"x" * 300)), Input(1, large), Input(2, large))
     return together((*rows, row()), inputs)

@@ -108,7 +108,7 @@ def disguise(message: Any) -> Any:
     return chosen(message, ("1", b"1", 1, (1,), True, 1.0))
 
 
-@COMPUTATIONS.add(Trait.REFUSES)
+@COMPUTATIONS.add()
 @wallaroo.computation(name="refuse")
 def refuse(message: Any) -> Any:
     """Raise what engines themselves catch, or end the process."""

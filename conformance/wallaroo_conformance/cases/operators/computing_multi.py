@@ -238,7 +238,7 @@ def burst(message: Any) -> Any:
     return [f"{str(message)[:3]}{number}" for number in range(12)]
 
 
-@MULTI_COMPUTATIONS.add(Trait.MANY)
+@MULTI_COMPUTATIONS.add()
 @wallaroo.computation_multi(name="thousands")
 def thousands(message: Any) -> Any:
     """Give hundreds of messages for the message many, and for a long text, one by one."""

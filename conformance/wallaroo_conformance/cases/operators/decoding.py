@@ -20,14 +20,14 @@ def text(payload: bytes) -> Any:
     return payload.decode()
 
 
-@DECODERS.add(Trait.REFUSES)
+@DECODERS.add()
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def literal(payload: bytes) -> Any:
     """A Python literal: any type of message, falsy ones and `None` among them."""
     return ast.literal_eval(payload.decode())
 
 
-@DECODERS.add(Trait.COMMON, Trait.ANY_TYPE)
+@DECODERS.add(Trait.COMMON)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def anything(payload: bytes) -> Any:
     """A Python literal where the payload is one, else text."""
@@ -38,7 +38,7 @@ def anything(payload: bytes) -> Any:
         return written
 
 
-@DECODERS.add(Trait.COMMON, Trait.LISTS)
+@DECODERS.add(Trait.COMMON)
 @wallaroo.decoder(header_length=2, length_fmt=">H")
 def words(payload: bytes) -> Any:
     """A list of words, which can be altered."""

@@ -59,7 +59,7 @@ def line(message: Any) -> Any:
     return f"{message}\n"
 
 
-@ENCODERS.add(Trait.COMMON, Trait.EXACT)
+@ENCODERS.add(Trait.COMMON)
 @wallaroo.encoder
 def described(message: Any) -> Any:
     """Return what tells messages of different types apart."""

@@ -106,7 +106,7 @@ class Beginning:
         return str(message)[: self.length]
 
 
-@PARTITION_FUNCTIONS.add(Trait.TUPLES)
+@PARTITION_FUNCTIONS.add()
 @wallaroo.partition
 def nested(message: Any) -> Any:
     """Return tuples in tuples, many of which look alike when they are flattened."""
