@@ -1,7 +1,7 @@
 """The mutants that this package's files describe, as `wallaroo_conformance.killing` runs them.
 
 Each file says its mutants' home. A table of it is a mutant: its name stands in the table of the
-rule that it breaks, or under ``equivalent``, or ``incomplete`` (`Mutant` says what these are)::
+rule that it breaks, or under ``equivalent``, if it breaks none::
 
     [compute-1."falsy filtered"]
     says = "a similar mistake in real engines"
@@ -38,7 +38,6 @@ class Entry:
 
     Args:
         name, rule, says, home: those of the `Mutant`.
-        incomplete: it is a broken harness.
         patch: the fault.
     """
 
@@ -46,7 +45,6 @@ class Entry:
     rule: str
     says: str
     home: str
-    incomplete: bool
     patch: Patch
 
 
@@ -67,9 +65,8 @@ def _entry(name: str, rule: str, home: str, table: dict[str, Any]) -> Entry:
         places *= len(after)
     changes = tuple(map(Change, places, before, after))
     assert len(changes) == len(places) == len(before) == len(after), f"{name}: lists of one length"
-    breaks = "" if rule in ("equivalent", "incomplete") else rule
-    incomplete = rule == "incomplete"
-    return Entry(name, breaks, table["says"], home, incomplete, Patch(name, changes))
+    breaks = "" if rule == "equivalent" else rule
+    return Entry(name, breaks, table["says"], home, Patch(name, changes))
 
 
 def _listed(value: Any) -> list[str]:
@@ -141,7 +138,7 @@ def _mutant(entry: Entry) -> Mutant:
     if entry.home in _RUN:
         make, claims = _RUN[entry.home]
         made = partial(MutantEngine, entry.name, make(), entry.patch, claims)
-        return Mutant(*fields, made, entry.home, incomplete=entry.incomplete)
+        return Mutant(*fields, made, entry.home)
     shown_by: Any = "live" if entry.home == "edges" else entry.home
     during = entry.patch.in_place
     return Mutant(*fields, ReferenceEngine, entry.home, shown_by=shown_by, during=during)

@@ -29,7 +29,7 @@ def kill_matrix(options: argparse.Namespace) -> int:
     print(heading)
     for mutant in chosen:
         budget = BUDGET
-        if not mutant.rule and not mutant.incomplete:
+        if not mutant.rule:
             budget = replace(budget, cases=_EQUIVALENT_CASES)
         with progress_shown(mutant.name, sys.stderr) as watcher:
             came = kill(
@@ -83,9 +83,8 @@ def _line(came: Kill) -> str:
     mark = "ok " if came.ok else "BAD"
     messages = "" if came.messages is None else came.messages
     rules = came.problem or ", ".join(came.rules) or "nothing"
-    wanted = "(harness)" if mutant.incomplete else mutant.rule or "(nothing)"
     return (
-        f"{mark} {mutant.name:40} {mutant.home:10} {wanted:10} {messages!s:>8} "
+        f"{mark} {mutant.name:40} {mutant.home:10} {mutant.rule or '(nothing)':10} {messages!s:>8} "
         f"{came.seconds:6.1f}s  {rules}"
     )
 
