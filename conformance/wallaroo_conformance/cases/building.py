@@ -1,12 +1,11 @@
-"""From a case to its application: the calls that a user would write, made or shown."""
+"""From a case to its application: the calls that a user would write, and what they make."""
 
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import wallaroo
@@ -18,7 +17,6 @@ from wallaroo_conformance.cases.case import (
     PARTITIONS,
     SOURCES,
     ConformanceCase,
-    PartitionSpec,
     SinkSpec,
     SourceSpec,
     StepSpec,
@@ -45,21 +43,11 @@ from wallaroo_conformance.cases.records import input_log_of, topic_of
 
 COMPONENTS = Table(STEPS, AGGREGATIONS, KEYS)
 """What a step of a case can have, but `GRAPH`."""
-_PORT = 7010  # in what is shown
-_HOST = "127.0.0.1"
-_BROKERS = f"{_HOST}:9092"  # which need not run
+_PORT = 7010  # which no bounded case opens
+_HOST = '"127.0.0.1"'
+_BROKERS = '"127.0.0.1:9092"'  # which need not run
 _MOST_BUILT = 4_096  # applications that are kept: a job may have so many cases
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a call: how a user would write it, and its value."""
-
-    text: str
-    value: Any
-
-
-_LIBRARY = Argument("wallaroo", wallaroo)
+_MOST_VALUES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -70,18 +58,19 @@ class Call:
         made: the name that its result gets; empty: none.
         on: the name of what it is a method of.
         method: the method's name.
-        arguments: values, or the names of results of earlier calls.
+        arguments: as a user would write them; some are the names of what was made before.
     """
 
     made: str
     on: str
     method: str
-    arguments: tuple[Argument | str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Return the call as a user would write it."""
-        given = ", ".join([one if isinstance(one, str) else one.text for one in self.arguments])
-        return f"{self.made}{' = ' * bool(self.made)}{self.on}.{self.method}({given})"
+        return (
+            f"{self.made}{' = ' * bool(self.made)}{_called(self.on, self.method, *self.arguments)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +108,11 @@ _REMEMBERING = frozenset(Table(DECODERS, BUILDERS, AGGREGATIONS).having(Trait.RE
 
 
 def assemble(case: ConformanceCase) -> Application:
-    """Return the case's application; sources listen on port 0.
+    """Return the case's application, whose ports nobody opens.
 
     Cases with equal applications share one, unless a component keeps something from call to call.
     """
-    names = [*[source.decoder for source in case.sources], *[one.operator for one in case.steps]]
-    if not _REMEMBERING.isdisjoint([*names, *[one.builder for one in case.partitions]]):
+    if _remembers(case):
         return build(case)
     parts = (case.sources, case.steps, case.sinks, case.partitions)
     return _assembled(ConformanceCase(*parts, form=case.form, codec=case.codec))
@@ -132,10 +120,12 @@ def assemble(case: ConformanceCase) -> Application:
 
 def build(case: ConformanceCase) -> Application:
     """Return the case's application, made by the calls that `calls` yields."""
-    made: dict[str, Any] = {"wallaroo": wallaroo}
+    own = {name: _new_value(text) for name, text in states(case).items()}
+    value = partial(_new_value, own=own) if own or _remembers(case) else _value
+    made: dict[str, Any] = {"wallaroo": wallaroo, **own}
     result: Any = None
     for call in calls(case):
-        given = [made[one] if isinstance(one, str) else one.value for one in call.arguments]
+        given = [made[text] if text in made else value(text) for text in call.arguments]
         result = getattr(made[call.on], call.method)(*given)
         if call.made:
             made[call.made] = result
@@ -143,25 +133,46 @@ def build(case: ConformanceCase) -> Application:
     return replace(result, codec=CODEC) if case.codec else result
 
 
+def _remembers(case: ConformanceCase) -> bool:
+    names = [*[source.decoder for source in case.sources], *[one.operator for one in case.steps]]
+    return not _REMEMBERING.isdisjoint([*names, *[one.builder for one in case.partitions]])
+
+
 _assembled = lru_cache(_MOST_BUILT)(build)
+
+
+def _new_value(text: str, own: Mapping[str, Any] | None = None) -> Any:
+    """Return what a user's expression gives, with the names of the catalogue."""
+    return eval(text, _NAMES, own)  # noqa: S307 - of names and literals that `calls` has put together
+
+
+_value = lru_cache(_MOST_VALUES)(_new_value)
+
+
+def states(case: ConformanceCase) -> dict[str, str]:
+    """Return the names of builders of state that are instances, and how they are made.
+
+    They have names, since all steps over a partition must be given the same (state-8).
+    """
+    used = sorted({step.partition for step in case.stateful()})
+    builders = [(number, case.partitions[number].builder) for number in used]
+    return {
+        f"state_{number}": expression(BUILDERS, name)
+        for number, name in builders
+        if name in BUILDERS.arguments
+    }
 
 
 def calls(case: ConformanceCase) -> Iterator[Call]:
     """Yield the calls that make a case's application; the last one returns it."""
-    states = [_state(number, spec) for number, spec in enumerate(case.partitions)]
     sinks = _Sinks(case)
     if case.form == "builder":
-        yield Call("builder", "wallaroo", "ApplicationBuilder", (_value(APPLICATION),))
+        yield Call("builder", "wallaroo", "ApplicationBuilder", (_text(APPLICATION),))
         for source in case.sources:
-            yield Call(
-                "",
-                "builder",
-                "new_pipeline",
-                (_name(source), _made_by(_source, source.decoder)(source)),
-            )
+            yield Call("", "builder", "new_pipeline", (_text(SOURCES[source.id]), _source(source)))
             last = source.id
             for step in case.row(source.id):
-                yield Call("", "builder", *_step(case, step, states))
+                yield Call("", "builder", *_step(case, step))
                 last = step.id
             yield Call("", "builder", *sinks.end(last, source.id))
         yield Call("", "builder", "build")
@@ -175,12 +186,10 @@ def calls(case: ConformanceCase) -> Iterator[Call]:
     for node in nodes:
         if isinstance(node, SourceSpec):
             name, has_key, pipeline = f"source_{node.id}", False, node.id
-            yield Call(
-                name, "wallaroo", "source", (_name(node), _made_by(_source, node.decoder)(node))
-            )
+            yield Call(name, "wallaroo", "source", (_text(SOURCES[node.id]), _source(node)))
         else:
             name, pipeline = f"step_{node.id}", pipelines[node.origins[0]]
-            method, given = _step(case, node, states)
+            method, given = _step(case, node)
             sides = [names[origin] for origin in node.origins]
             have = [keyed[origin] for origin in node.origins]
             has_key = any(have) or node.operator in ("collect", *KEYS) or case.meets_state(node)
@@ -193,7 +202,7 @@ def calls(case: ConformanceCase) -> Iterator[Call]:
         if node.id not in taken or sinks.at(node.id):
             ends.append(f"end_{len(ends)}")
             yield Call(ends[-1], name, *sinks.end(node.id, pipeline))
-    yield Call("", "wallaroo", "build_application", (_value(APPLICATION), *ends))
+    yield Call("", "wallaroo", "build_application", (_text(APPLICATION), *ends))
 
 
 def used_by(case: ConformanceCase) -> Iterator[tuple[Table, str]]:
@@ -224,11 +233,35 @@ def operators_of(case: ConformanceCase) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*lists, *[name for _, name in used_by(case)]]))
 
 
-def expression(table: Table, name: str) -> str:
-    """Return how a user writes a component of the catalogue: as a function, class or instance."""
+def expression(table: Table, name: str, step: str = "") -> str:
+    """Return how a user writes a component of the catalogue: as a function, class or instance.
+
+    Args:
+        table: its table.
+        name: its name there.
+        step: the name of its step, for components that are made anew for each.
+    """
+    if table.has(name, Trait.OF_STEP):
+        return f'{table[name].__name__}("{step}")'
     if name not in table.arguments:
         return name
     return f"{type(table[name]).__name__}({', '.join(map(ascii, table.arguments[name]))})"
+
+
+def _names() -> Iterator[tuple[str, Any]]:
+    """Yield the names in expressions, and what they mean."""
+    yield from (("wallaroo", wallaroo), (OwnState.__name__, OwnState), (Values.__name__, Values))
+    for table in (COMPONENTS, ROUTES, DECODERS, ENCODERS, BUILDERS, EVENT_TIMES):
+        for name, component in table.items():
+            if table.has(name, Trait.OF_STEP):
+                yield component.__name__, component
+            elif name in table.arguments:
+                yield type(component).__name__, type(component)
+            else:
+                yield name, component
+
+
+_NAMES = dict(_names())
 
 
 class _Sinks:
@@ -242,7 +275,7 @@ class _Sinks:
         """Return the sinks of a node."""
         return [sink for sink in self._case.sinks if sink.origin == node]
 
-    def end(self, node: int, pipeline: int) -> tuple[str, tuple[Argument, ...]]:
+    def end(self, node: int, pipeline: int) -> tuple[str, tuple[str, ...]]:
         """Return the method that ends a pipeline at a node, and its arguments."""
         first = self._next.get(pipeline, 0)
         self._next[pipeline] = first + len(self.at(node))
@@ -251,144 +284,96 @@ class _Sinks:
         ]
         if len(configs) < 2:
             return ("to_sink", tuple(configs)) if configs else ("done", ())
-        shown = f"[{', '.join([config.text for config in configs])}]"
-        return "to_sinks", (Argument(shown, [config.value for config in configs]),)
+        return "to_sinks", (f"[{', '.join(configs)}]",)
 
 
-def _step(
-    case: ConformanceCase, step: StepSpec, states: list[Argument]
-) -> tuple[str, tuple[Argument, ...]]:
+def _step(case: ConformanceCase, step: StepSpec) -> tuple[str, tuple[str, ...]]:
     """Return the method of a step, and its arguments but other pipelines."""
     name, builder = f"{step.operator} {step.id}", case.form == "builder"
     if step.operator in ("collect", "merge"):
         return step.operator, ()
+    shown = expression(COMPONENTS, step.operator, name)
+    route = _text(None) if step.route is None else expression(ROUTES, step.route, step.route)
     if step.window is not None:
-        windowed = _made_by(_windowed, step.operator)(step.operator, step.window, name)
-        if not builder:
-            return "to", (windowed,)
-        route = _value(None) if step.route is None else _route(step.route)
-        return "to_window", (windowed, route, _value(name))
+        windowed = f"{_windows(step.window)}.over({shown})"
+        return ("to_window", (windowed, route, _text(name))) if builder else ("to", (windowed,))
     if step.operator in KEYS:
-        return "key_by", (_component(step.operator, name),)
+        return "key_by", (shown,)
     if step.operator not in STATEFUL:
-        return "to_parallel" if step.parallel else "to", (_component(step.operator, name),)
-    spec, state = case.partitions[step.partition], states[step.partition]
-    state_name = PARTITIONS[step.partition]
+        return "to_parallel" if step.parallel else "to", (shown,)
+    spec, state_name = case.partitions[step.partition], _text(PARTITIONS[step.partition])
+    has_name = spec.builder in BUILDERS.arguments
+    state = f"state_{step.partition}" if has_name else spec.builder
     if not builder:
-        own: OwnState[Any] = OwnState(state.value, state_name, spec.expire_after)
-        made = STEPS[step.operator](name, own)
-        said = f'OwnState({state.text}, "{state_name}", {spec.expire_after})'
-        return "to", (Argument(f'{type(made).__name__}("{name}", {said})', made),)
-    shown = _component(step.operator, name)
-    given = [shown, state, _value(state_name)]
+        own = f"OwnState({state}, {state_name}, {spec.expire_after})"
+        return "to", (f'{STEPS[step.operator].__name__}("{name}", {own})',)
+    given = [shown, state, state_name]
     if spec.shape == "single":
         return "to_stateful", (*given, *_given(spec.expire_after))
-    assert step.route is not None
     method = "to_state_partition_u64" if spec.shape == "u64" else "to_state_partition"
     keys = None if spec.keys is None else KEY_LISTS[spec.keys].keys
-    listed = (_value(keys), _value(spec.expire_after)) if spec.expire_after else _given(keys)
-    return method, (*given, _route(step.route), *listed)
+    listed = (_text(keys), _text(spec.expire_after)) if spec.expire_after else _given(keys)
+    return method, (*given, route, *listed)
 
 
 @cache
-def _component(operator: str, name: str) -> Argument:
-    if not COMPONENTS.has(operator, Trait.OF_STEP):
-        return Argument(expression(COMPONENTS, operator), COMPONENTS[operator])
-    made = COMPONENTS[operator](name)
-    return Argument(f'{type(made).__name__}("{name}")', made)
-
-
-@cache
-def _route(name: str) -> Argument:
-    if name in KEYS:
-        return _component(name, name)
-    return Argument(expression(ROUTES, name), ROUTES[name])
-
-
-@cache
-def _windowed(operator: str, spec: WindowSpec, name: str) -> Argument:
-    made = _called(_LIBRARY, f"{spec.kind}_windows", _value(spec.size))
-    given: dict[str, Any] = {}
-    if spec.kind == "count":
-        given["with_timeout"] = spec.timeout
-    else:
-        given["with_slide"] = spec.slide if spec.kind == "range" else None
-        given["with_delay"] = spec.delay or None
-        given["with_late_data_policy"] = None if spec.late == "dead-letter" else spec.late
+def _windows(spec: WindowSpec) -> str:
+    made = _called("wallaroo", f"{spec.kind}_windows", _text(spec.size))
+    given: dict[str, Any] = {"with_timeout": spec.timeout}
+    if spec.kind != "count":
+        given = {
+            "with_slide": spec.slide if spec.kind == "range" else None,
+            "with_delay": spec.delay or None,
+            "with_late_data_policy": None if spec.late == "dead-letter" else spec.late,
+        }
     for method, value in given.items():
         if value is not None:
-            made = _called(made, method, _value(value))
-    return _called(made, "over", _made_by(_component, operator)(operator, name))
-
-
-def _made_by(function: Any, operator: str) -> Any:
-    """Return a function that makes what has an operator: anew if that keeps something."""
-    return function.__wrapped__ if operator in _REMEMBERING else function
+            made = _called(made, method, _text(value))
+    return made
 
 
 @cache
-def _source(spec: SourceSpec) -> Argument:
-    function = None if spec.event_time is None else EVENT_TIMES[spec.event_time]
-    library = "wallaroo." if function is wallaroo.kafka_timestamp else ""
-    how = {
-        "event_time": function and Argument(f"{library}{spec.event_time}", function),
-        "idle_after": None if spec.idle_after is None else _value(spec.idle_after),
-    }
-    if function is not None and spec.max_ahead is not None:
-        how["max_ahead"] = _value(spec.max_ahead)
+def _source(spec: SourceSpec) -> str:
+    decoder = expression(DECODERS, spec.decoder)
+    how: dict[str, str] = {}
+    if spec.event_time is not None:
+        of_library = EVENT_TIMES[spec.event_time] is wallaroo.kafka_timestamp
+        how["event_time"] = f"{'wallaroo.' * of_library}{spec.event_time}"
+    if spec.idle_after is not None:
+        how["idle_after"] = _text(spec.idle_after)
+    if spec.event_time is not None and spec.max_ahead is not None:
+        how["max_ahead"] = _text(spec.max_ahead)
     if spec.generator:
-        return _called(_LIBRARY, "GenSourceConfig", Argument("Values()", Values()), **how)
-    decoder = Argument(expression(DECODERS, spec.decoder), _own(DECODERS, spec.decoder))
+        return _called("wallaroo", "GenSourceConfig", "Values()", **how)
     if spec.topic:
-        topic, brokers = _value(topic_of(spec.id)), _value(_BROKERS)
-        return _called(_LIBRARY, "KafkaSourceConfig", topic, brokers, decoder, **how)
-    port = Argument(str(_PORT + spec.id), 0)
-    return _called(_LIBRARY, "TCPSourceConfig", _value(_HOST), port, decoder, **how)
+        topic = _text(topic_of(spec.id))
+        return _called("wallaroo", "KafkaSourceConfig", topic, _BROKERS, decoder, **how)
+    port = str(_PORT + spec.id)
+    return _called("wallaroo", "TCPSourceConfig", _HOST, port, decoder, **how)
 
 
 @cache
-def _sink(spec: SinkSpec, pipeline: int, number: int) -> Argument:
-    encoder = Argument(expression(ENCODERS, spec.encoder), ENCODERS[spec.encoder])
+def _sink(spec: SinkSpec, pipeline: int, number: int) -> str:
+    encoder = expression(ENCODERS, spec.encoder)
     if spec.topic:
-        how = {"max_message_size": _value(MAX_SENT)}
+        how = {"max_message_size": _text(MAX_SENT)}
         if spec.topic > 0:
-            how["partitions"] = _value(spec.topic)
-        topic = _value(f"OUT-{pipeline}-{number}")
-        return _called(_LIBRARY, "KafkaSinkConfig", topic, _value(_BROKERS), encoder, **how)
-    port = Argument(f"{_PORT + 10 + 10 * pipeline + number}", 1)
-    return _called(_LIBRARY, "TCPSinkConfig", _value(_HOST), port, encoder)
+            how["partitions"] = _text(spec.topic)
+        topic = _text(f"OUT-{pipeline}-{number}")
+        return _called("wallaroo", "KafkaSinkConfig", topic, _BROKERS, encoder, **how)
+    port = str(_PORT + 10 + 10 * pipeline + number)
+    return _called("wallaroo", "TCPSinkConfig", _HOST, port, encoder)
 
 
-def _called(on: Argument, method: str, *given: Argument, **how: Argument | None) -> Argument:
-    """Return what a call makes, and the call; what is `None` is left out."""
-    named = {name: one for name, one in how.items() if one is not None}
-    value = getattr(on.value, method)(
-        *[one.value for one in given], **{name: one.value for name, one in named.items()}
-    )
-    said = [*[one.text for one in given], *[f"{name}={one.text}" for name, one in named.items()]]
-    return Argument(f"{on.text}.{method}({', '.join(said)})", value)
+def _called(on: str, method: str, *given: str, **how: str) -> str:
+    """Return a call as a user would write it."""
+    arguments = [*given, *[f"{name}={text}" for name, text in how.items()]]
+    return f"{on}.{method}({', '.join(arguments)})"
 
 
-def _state(number: int, spec: PartitionSpec) -> Argument:
-    # An instance has a name, since all steps over the partition must be given the same (state-8).
-    shown = f"state_{number}" if spec.builder in BUILDERS.arguments else spec.builder
-    return Argument(shown, _own(BUILDERS, spec.builder))
+def _given(value: Any) -> tuple[str, ...]:
+    return () if value is None else (_text(value),)
 
 
-def _own(table: Table, name: str) -> Any:
-    """Return a component; of one that keeps something, a copy, so that each case has its own."""
-    if not table.has(name, Trait.REMEMBERS):
-        return table[name]
-    return pickle.loads(pickle.dumps(table[name]))  # noqa: S301 - our own bytes
-
-
-def _name(source: SourceSpec) -> Argument:
-    return _value(SOURCES[source.id])
-
-
-def _given(value: Any) -> tuple[Argument, ...]:
-    return () if value is None else (_value(value),)
-
-
-def _value(value: Any) -> Argument:
-    return Argument(json.dumps(value) if isinstance(value, str) else ascii(value), value)
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str) else ascii(value)

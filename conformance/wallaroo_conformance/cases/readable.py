@@ -12,9 +12,8 @@ from typing import Any
 from wallaroo.components import OwnState
 from wallaroo.kafka_records import KafkaRecord, kafka_timestamp
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
-from wallaroo_conformance.cases.building import calls, expression, used_by
+from wallaroo_conformance.cases.building import calls, states, used_by
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.operators import BUILDERS
 from wallaroo_conformance.cases.operators.triples import Values, deserialize, serialize
 from wallaroo_conformance.cases.records import input_log_of
 
@@ -191,10 +190,7 @@ def _components(case: ConformanceCase) -> list[Any]:
 
 def _application(case: ConformanceCase) -> str:
     lines = ["def application_setup(args: Any) -> Any:"]
-    for number in sorted({step.partition for step in case.stateful()}):
-        builder = case.partitions[number].builder
-        if builder in BUILDERS.arguments:
-            lines.append(f"    state_{number} = {expression(BUILDERS, builder)}")
+    lines += [f"    {name} = {text}" for name, text in states(case).items()]
     made = [call.text() for call in calls(case)]
     lines += [f"    {call}" for call in made[:-1]]
     return "\n".join([*lines, f"    return {made[-1]}"])

@@ -218,8 +218,8 @@ class Portless:
         return notebook
 
 
-@BUILDERS.add(Trait.FINDING, made=())
-class Number:
+@BUILDERS.add(Trait.FINDING, made=(), name="Number")
+class Numeric:
     """A builder of a state that no computation can change."""
 
     def build(self) -> Any:
