@@ -12,11 +12,6 @@ from typing import cast
 from wallaroo.engine import Capabilities, Case, Engine, load_engine
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
-from wallaroo_conformance.cases.corpus import (
-    read_corpus,
-    readable_counterexamples,
-    write_corpus,
-)
 from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.law import LawResult, Status
@@ -156,18 +151,13 @@ def _refuse_blindness(search: Search) -> None:
 
 def _check_cases(search: Search) -> Outcome:
     check = search.check
-    if check.counterexamples is not None:
-        search.replay(example.case for example in stored(check.counterexamples))
-    if check.store is not None:
-        search.replay(example.case for example in readable_counterexamples(check.store))
-        search.replay(read_corpus(check.store))
+    for directory in (check.counterexamples, check.store):
+        if directory is not None:
+            search.replay(example.case for example in stored(directory))
     try:
         search.find_failures()
     except HarnessError as error:  # what was found until then is reported
         search.problems.append(str(error))
-    finally:  # only if the corpus itself was run: else it would be replaced by a smaller one
-        if check.store is not None and (rarest := search.findings.coverage.rarest()):
-            write_corpus(check.store, rarest)
     return search.outcome()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ FORMAT = "wallaroo-counterexample/1"
 STORED = shipped("counterexamples")
 """The project's own."""
 
+_log = logging.getLogger("wallaroo.conformance")
 _NAME = re.compile(r"[a-z0-9]+([ -][a-z0-9]+)*", re.ASCII)
 
 
@@ -105,6 +107,12 @@ def read_counterexample(path: Path) -> Counterexample:
 
 
 def stored(directory: Path = STORED) -> Iterator[Counterexample]:
-    """Yield the counterexamples in a directory, by file name; none if there is no directory."""
+    """Yield the counterexamples in a directory, by file name; none if there is no directory.
+
+    A file that cannot be read is logged, and left out.
+    """
     for path in sorted(directory.glob("*.json")):
-        yield read_counterexample(path)
+        try:
+            yield read_counterexample(path)
+        except (BadCaseError, OSError) as error:
+            _log.warning("passed over: %s", error)

@@ -6,7 +6,6 @@ a second partition. So coverage does not count single facts, but pairs of facts 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,7 +13,6 @@ from typing import Any, TypeAlias
 
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.reducing import size
 from wallaroo_conformance.judge.law import Facts
 from wallaroo_conformance.judge.laws import FACTS
 
@@ -86,35 +84,6 @@ class CoverageResult:
         }
 
 
-class PairsMet:
-    """The pairs that cases of one kind have met."""
-
-    def __init__(self) -> None:
-        self.count: Counter[Pair] = Counter()
-        """Cases that have met a pair."""
-        self.smallest: dict[Pair, ConformanceCase] = {}
-        """The smallest case that has met a pair."""
-        self.facts: set[str] = set()
-        """Facts that have been met with another one."""
-        self._sizes: dict[Pair, tuple[int, ...]] = {}
-
-    def add(self, case: ConformanceCase, facts: Facts) -> tuple[list[Pair], list[Pair]]:
-        """Note a case; return its pairs, and those of them that are new."""
-        pairs = list(combinations(sorted(facts), 2))
-        self.count.update(pairs)
-        own, sizes = size(case), self._sizes
-        new = []
-        for pair in pairs:
-            smallest = sizes.get(pair)
-            if smallest is None:
-                new.append(pair)
-                self.facts.update(pair)
-            elif smallest <= own:
-                continue
-            sizes[pair], self.smallest[pair] = own, case
-        return pairs, new
-
-
 class Coverage:
     """What the cases of a search have met.
 
@@ -123,7 +92,7 @@ class Coverage:
     """
 
     def __init__(self) -> None:
-        self.kinds: dict[Kind, PairsMet] = {}
+        self._met: dict[Kind, set[Pair]] = {}
         self._new: list[int] = []  # by case: the number of pairs that it was the first to meet
         self._drawn: list[int] = []  # the numbers of the cases drawn by chance
         self._own: dict[tuple[Kind, Pair], int] = {}  # pairs of one such case alone, and which
@@ -131,32 +100,23 @@ class Coverage:
     def add(self, case: ConformanceCase, facts: Facts, *, drawn: bool) -> None:
         """Note a case that the engine has answered, and whether it was drawn by chance."""
         kind = (case.timed, case.isolation)
-        pairs, new = self.kinds.setdefault(kind, PairsMet()).add(case, facts)
-        number = len(self._new)
+        pairs, met = set(combinations(sorted(facts), 2)), self._met.setdefault(kind, set())
+        number, new = len(self._new), pairs - met
         self._new.append(len(new))
+        met |= new
         for pair in pairs:
             self._own.pop((kind, pair), None)
         if drawn:
             self._drawn.append(number)
             self._own.update(((kind, pair), number) for pair in new)
 
-    def rarest(self) -> list[ConformanceCase]:
-        """Return the smallest case of each pair, those of the rarest pairs first."""
-        counted = [
-            (met.count[pair], case)
-            for met in self.kinds.values()
-            for pair, case in met.smallest.items()
-        ]
-        return list(dict.fromkeys(case for _, case in sorted(counted, key=lambda one: one[0])))
-
     def result(self) -> CoverageResult:
         """Return what a report says about it."""
-        kinds = self.kinds.values()
-        met = {fact for kind in kinds for fact in kind.facts}
-        pairs = {pair for kind in kinds for pair in kind.count}
+        facts = [{fact for pair in pairs for fact in pair} for pairs in self._met.values()]
+        met, pairs = set[str]().union(*facts), set[Pair]().union(*self._met.values())
         never: dict[str, list[str]] = {}
         for one, other in combinations(sorted(met), 2):
-            if (one, other) not in pairs and any({one, other} <= kind.facts for kind in kinds):
+            if (one, other) not in pairs and any({one, other} <= of_kind for of_kind in facts):
                 never.setdefault(one, []).append(other)
         cases = len(self._new)
         last, half = round(cases * _AT_THE_END), cases // 2

@@ -102,8 +102,8 @@ class Check:
         options: the engine's own thresholds, such as batch or segment size, for every case.
         counterexamples: directory of stored cases, which are replayed first; `None`: none.
         live: checks the live server; `None` leaves those rules out.
-        store: directory that gets a file for each failure, and a corpus of the cases that met rare
-            pairs of facts; what is there already is run first. `None`: nothing is stored.
+        store: directory that gets a file for each failure; what is there already is run first.
+            `None`: nothing is stored.
         reference: says what is right; `None`: the reference engine, and of it the definition.
         wrong_operators: those that are not what the catalogue says (`search.operators`): cases
             with them are not run, and the check is incomplete.

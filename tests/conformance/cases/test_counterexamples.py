@@ -14,7 +14,10 @@ from wallaroo_conformance.cases.counterexamples import (
     stored,
 )
 from wallaroo_conformance.cases.reading import BadCaseError
+from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.laws import ANSWERS, DUE, LAWS
+from wallaroo_conformance.search.budget import Budget
+from wallaroo_reference.engine import ReferenceEngine
 
 
 @pytest.mark.parametrize("field", ["rule", "law"])
@@ -43,4 +46,28 @@ def test_every_law_gives_its_counterexamples_a_name(tmp_path: Path) -> None:
 
 def test_stored_counterexamples_are_cases() -> None:
     assert STORED.is_dir()
-    assert len(list(stored())) > 0
+    assert len(list(stored())) == len(list(STORED.glob("*.json"))) > 0
+
+
+def test_damaged_counterexamples_are_told_and_the_others_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    case = next(iter(stored())).case
+    Counterexample(case, "frame-2", "zero").store(tmp_path)
+    (tmp_path / "damaged.json").write_text("{")
+    [example] = stored(tmp_path)
+    assert example.case == case
+    [record] = caplog.records
+    assert "damaged.json" in record.getMessage()
+
+
+def test_a_check_runs_first_what_the_last_one_stored(
+    tmp_path: Path, no_state: ReferenceEngine
+) -> None:
+    check = Check(Budget(64, top_up=0), counterexamples=None, store=tmp_path)
+    first = check_engine(no_state, check)
+    found = list(tmp_path.glob("*.json"))
+    assert (first.stored, len(found)) == (0, len(first.failures))
+    second = check_engine(no_state, check)
+    assert second.stored == len(found) > 0
+    assert second.generated == second.stored + 64

@@ -13,16 +13,6 @@ def case(number: int) -> ConformanceCase:
     return ConformanceCase(inputs=(Input(0, b"a"),) * number)
 
 
-def test_pairs_are_counted_and_the_smallest_case_of_each_is_known() -> None:
-    coverage = Coverage()
-    coverage.add(case(3), frozenset({A, B, C}), drawn=True)
-    coverage.add(case(1), frozenset({A, B}), drawn=False)
-    coverage.add(case(2), frozenset({A, B}), drawn=False)
-    [met] = coverage.kinds.values()
-    assert met.count == {(A, B): 3, (A, C): 1, (B, C): 1}
-    assert met.smallest == {(A, B): case(1), (A, C): case(3), (B, C): case(3)}
-
-
 def test_a_pair_is_never_met_where_each_of_its_facts_was() -> None:
     coverage = Coverage()
     coverage.add(case(1), frozenset({A, B}), drawn=True)

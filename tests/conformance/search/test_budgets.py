@@ -7,18 +7,15 @@ import signal
 from collections.abc import Iterator
 from io import StringIO
 from itertools import count
-from pathlib import Path
 from threading import Event
 
 import pytest
-from wallaroo_conformance.cases.corpus import read_corpus, write_corpus
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.cli.commands import register_conform
 from wallaroo_conformance.cli.conform import stopped_by_ctrl_c
 from wallaroo_conformance.cli.output import progress_shown
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE
 from wallaroo_conformance.search.budget import Budget, chosen_budget
-from wallaroo_conformance.search.generation import Generation
 from wallaroo_conformance.search.search import Progress, Search
 from wallaroo_reference.engine import ReferenceEngine
 
@@ -92,25 +89,10 @@ def test_a_check_that_is_stopped_without_a_failure_is_incomplete() -> None:
     assert any(law.status == "kept" for law in report.laws)
 
 
-def test_a_check_that_is_stopped_before_it_begins_is_incomplete_and_spoils_no_corpus(
-    tmp_path: Path,
-) -> None:
-    kept = next(iter(Generation(0, frozenset({"isolated"}), 10, few=True).next_chunk(1)))
-    write_corpus(tmp_path, [kept])
-    report = check_engine(ReferenceEngine(), Check(Budget(10), store=tmp_path, stop=_Stopping(0)))
+def test_a_check_that_is_stopped_before_it_begins_is_incomplete() -> None:
+    report = check_engine(ReferenceEngine(), Check(Budget(10), stop=_Stopping(0)))
     assert report.exit_code == INCOMPLETE
     assert report.problems == ("interrupted: this is what was found until then",)
-    assert read_corpus(tmp_path) == [kept]
-
-
-def test_a_corpus_is_not_replaced_by_what_was_met_before_it_was_run(tmp_path: Path) -> None:
-    kept = next(iter(Generation(0, frozenset({"isolated"}), 10, few=True).next_chunk(1)))
-    write_corpus(tmp_path, [kept])
-    # Once at the beginning, once for the cases that are stored with the suite: not for the corpus.
-    report = check_engine(ReferenceEngine(), Check(Budget(10), store=tmp_path, stop=_Stopping(2)))
-    assert report.stored > 1
-    assert report.exit_code == INCOMPLETE
-    assert read_corpus(tmp_path) == [kept]
 
 
 def test_without_a_way_to_stop_ctrl_c_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
