@@ -25,7 +25,8 @@ from wallaroo.engine import Case
 from wallaroo.keys import is_u64
 from wallaroo.trace import Trace
 
-BUDGET = Budget(5_000, top_up=0)
+NIGHTLY = settings.get_current_profile_name() == "nightly"
+BUDGET = Budget(5_000 if NIGHTLY else 600, top_up=0)
 ALL = [mutant for mutant in installed_mutants() if not mutant.slow]
 MUTANTS = [mutant for mutant in ALL if mutant.rule]
 SURVIVORS = [mutant for mutant in ALL if not mutant.rule]
@@ -43,7 +44,7 @@ SEARCHED = (
 
 
 def _searched() -> list[Mutant]:
-    if settings.get_current_profile_name() == "nightly":
+    if NIGHTLY:
         return SHOWN_BY_CASES
     return [mutant for mutant in SHOWN_BY_CASES if mutant.name in SEARCHED]
 
@@ -111,8 +112,7 @@ def test_a_mutant_of_the_language_is_killed_on_the_rule_it_breaks(mutant: Mutant
 
 @pytest.mark.parametrize("mutant", SURVIVORS, ids=_by_name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
-    nightly = settings.get_current_profile_name() == "nightly"
-    came = kill(mutant, seed=1, budget=Budget(1_000 if nightly else 100, top_up=0))
+    came = kill(mutant, seed=1, budget=Budget(1_000 if NIGHTLY else 100, top_up=0))
     assert came.ok, _what(came)
 
 

@@ -160,6 +160,7 @@ def test_the_job_for_gitlab_fails_with_a_broken_engine_and_keeps_what_it_found(r
     assert "wallaroo replay wallaroo-counterexamples/" in summary
 
 
+@pytest.mark.nightly("its commands are those of the README and of the job for GitLab")
 def test_the_action_passes_with_a_right_engine(repository, runner):
     workflow = yaml.safe_load((repository / ".github/workflows/conformance.yml").read_text())
     _, use, _ = workflow["jobs"]["conformance"]["steps"]

@@ -107,11 +107,22 @@ def terminals(tmp_path):
     terminals.close()
 
 
-@pytest.mark.parametrize(
-    "name", ["word_count", "word_count_classes", "word_count_u64", "word_count_pipeline"]
-)
-def test_word_count(name, terminals):
-    pipe, *over_tcp = commands_of(name)
+FORMS = [
+    *("word_count", "word_count_classes", "word_count_u64", "word_count_pipeline"),
+    *("market_spread", "market_spread_pipeline"),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_forms_of_an_example_are_started_by_the_same_commands(form):
+    name = re.sub("_(classes|u64|pipeline)$", "", form)
+    ours = [re.sub(rf"\b{form}\b", name, command) for command in commands_of(form)]
+    assert ours == commands_of(name) != []
+    assert (ROOT / "examples" / f"{form}.py").exists()
+
+
+def test_word_count(terminals):
+    pipe, *over_tcp = commands_of("word_count")
     words = re.findall(r"[a-z0-9]\S*", (ROOT / "LICENSE").read_text().lower())
     piped = terminals.type(pipe)
     assert piped.startswith(b"apache => 1\nlicense => 1\nversion => 1\n2.0 => 1\njanuary => 1\n")
@@ -137,8 +148,7 @@ def test_log_status(terminals):
     terminals.interrupt()
 
 
-@pytest.mark.parametrize("name", ["market_spread", "market_spread_pipeline"])
-def test_market_spread(name, terminals, example):
+def test_market_spread(terminals, example):
     feed, application = example("market_feed"), example("market_spread")
     symbols = feed.generate_symbols()
     rejecting = {}
@@ -149,7 +159,7 @@ def test_market_spread(name, terminals, example):
         rejecting[data.symbol] = state.should_reject_trades
     orders = map(application.decode_order, feed.generate_orders(5000, 7, symbols))
     rejected = [order.order_id for order in orders if rejecting.get(order.symbol, True)]
-    for command in commands_of(name):
+    for command in commands_of("market_spread_pipeline"):
         terminals.type(command)
     until(lambda: terminals.output().count(b"\n") >= len(rejected), terminals.output)
     assert re.findall(rb"\((\d{6})\)", terminals.output()) == rejected

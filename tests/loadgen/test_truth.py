@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from wallaroo_loadgen.control.result import Result
 
 Measure = Callable[..., Result]
@@ -19,18 +18,12 @@ def lost_or_wrong(result: Result) -> list[str]:
     return [reason for reason in result.invalid if reason.startswith("received")]
 
 
-def test_every_output_of_an_echo_has_a_latency(measure: Measure) -> None:
-    result = measure()
+def test_every_output_of_an_echo_has_a_latency(measured: Result) -> None:
+    result = measured
     assert result.counts["sent"] == result.counts["scheduled"] == 2000
     assert result.counts["received"] == result.counts["distinct"] == result.counts["expected"]
     assert result.latency["count"] == 1500
     assert result.lateness["count"] == 1500
-    assert lost_or_wrong(result) == []
-
-
-def test_a_fixed_delay_is_in_every_latency(measure: Measure) -> None:
-    result = measure("--delay", "0.05")
-    assert result.latency["min"] >= 49_950  # a histogram's class may begin a little below
     assert lost_or_wrong(result) == []
 
 
@@ -46,21 +39,11 @@ def test_a_stall_shows_in_the_latency_of_all_that_should_have_been_sent_in_it(
     assert lost_or_wrong(result) == []
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "received", "wrong"),
-    [
-        ("--drop 100", 1980, "20 missing"),
-        ("--double", 4000, "2,000 came more than once"),
-        # A drop and a double do not make up for each other.
-        ("--double --drop 2", 2000, "1,000 missing, 1,000 came more than once"),
-    ],
-)
-def test_outputs_that_are_lost_or_repeated_are_counted_exactly(
-    measure: Measure, behaviour: str, received: int, wrong: str
-) -> None:
-    result = measure(*behaviour.split(), drain=0.5)
-    assert result.counts["received"] == received
-    assert lost_or_wrong(result) == [f"received {received:,} outputs, expected 2,000: {wrong}"]
+def test_outputs_that_are_lost_or_repeated_do_not_make_up_for_each_other(measure: Measure) -> None:
+    result = measure("--double", "--drop", "2", drain=0.5)
+    assert result.counts["received"] == 2000
+    wrong = "1,000 missing, 1,000 came more than once"
+    assert lost_or_wrong(result) == [f"received 2,000 outputs, expected 2,000: {wrong}"]
     assert result.latency["count"] <= 1500  # a repeated output has none
 
 

@@ -18,7 +18,7 @@ from wallaroo_reference.engine import ReferenceEngine
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 
-CHECK = Check(Budget(500, top_up=0), counterexamples=None)
+CHECK = Check(Budget(200, top_up=0), counterexamples=None)
 FACTS = frozenset({"decoded", "entity built", "state changed", "entities"})
 
 
@@ -69,7 +69,7 @@ class Hurried(ReferenceEngine):
 
 
 def test_a_case_is_not_reduced_to_one_that_differs_in_another_way() -> None:
-    failures = check_engine(Hurried(), CHECK).failures
+    failures = check_engine(Hurried(), replace(CHECK, budget=Budget(100, top_up=0))).failures
     told = {
         failure.rule
         for failure in failures

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from load_runs import LOCUSTFILE
 
 RATE, SECONDS = 500, 2.5  # warm-up 0.5, measured 1.5, cool-down 0.5
@@ -34,18 +33,11 @@ def figures(path: Path) -> dict[str, Any]:
     return run
 
 
-@pytest.mark.parametrize("processes", [None, 2])
-def test_counts_agree_exactly(
-    start_target: Callable[..., int],
-    free_port: Callable[[], int],
-    tmp_path: Path,
-    processes: int | None,
+def test_counts_of_two_processes_agree_exactly(
+    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
 ) -> None:
-    listen = free_port()
-    options = [] if processes is None else ["--processes", str(processes)]
-    if processes:
-        port = str(free_port())
-        options += ["--master-bind-port", port, "--master-port", port]
+    listen, port = free_port(), str(free_port())
+    options = ["--processes", "2", "--master-bind-port", port, "--master-port", port]
     path = tmp_path / "run.json"
     done = run_locust(start_target(listen), listen, *options, "--load-json", str(path))
     run = figures(path)
@@ -56,10 +48,10 @@ def test_counts_agree_exactly(
     others = [reason for reason in run["invalid"] if not reason.startswith("sender lateness")]
     assert others == []  # lateness is the machine's affair, anything else would be ours
     assert done.returncode == (4 if run["invalid"] else 0), done.stderr
-    if processes:  # what the workers say for themselves is what the master has
-        sent = re.findall(r"sender (\d): (\d+) messages sent", done.stderr)
-        assert sorted(number for number, _ in sent) == ["0", "1"]
-        assert sum(int(count) for _, count in sent) == counts["sent"]
+    # What the workers say for themselves is what the master has.
+    sent = re.findall(r"sender (\d): (\d+) messages sent", done.stderr)
+    assert sorted(number for number, _ in sent) == ["0", "1"]
+    assert sum(int(count) for _, count in sent) == counts["sent"]
     # Locust's own table has the same number of samples, and a p50 that is no whole ms.
     row = re.search(r"^latency +echo +(\d+) ", done.stdout + done.stderr, re.MULTILINE)
     assert row is not None

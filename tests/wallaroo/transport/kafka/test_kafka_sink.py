@@ -233,6 +233,7 @@ def test_a_topic_that_is_deleted_while_it_is_written_ends_the_run(
     assert re.match(said, sinks.problems[0])
 
 
+@pytest.mark.nightly("two starts of a broker; test_kafka_faults has brokers that are away")
 def test_a_broker_that_is_killed_and_comes_back_has_each_output_once(sinks, whole_kafka):
     with broker() as kafka:
         once_each, at_least = kafka.topic(), kafka.topic()
