@@ -38,6 +38,7 @@ class Costs:
     level: float  # of each level
     message: float  # of a core, for a message at a level
     entity: float  # of a core, more for the first message of an entity in a micro-batch
+    edges: float  # of a core, to read a message from a topic and to write its output to one
     start: float  # from the start of a driver to its first output
 
 
@@ -56,6 +57,10 @@ class Load:
     cores: int = 4  # of each executor
     trigger: float = 0.0  # seconds from one micro-batch to the next, at least
     batch_bytes: float = 256e6  # of a micro-batch, at most
+
+
+ON_EXECUTORS = Load(keys=1_000, message_bytes=100, batch_bytes=4 << 20, executors=1, partitions=1)
+"""What `kafka_executors.py` measures, without the number of cores."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +88,17 @@ def costs() -> Costs:
     few, many = [measured("spark_scale", f"keys/{n}") for n in (100, 1_000_000)]
     message = measured("spark_speed", "processor/wallaroo") * 1e-6
     batch = (4 << 20) / _OLD_BYTES
-    return Costs(
+    bare = Costs(
         fixed=one - (two - one),
         level=two - one,
         message=message,
         entity=message * (few / many - 1) / (touched(batch, 1e6) / batch),
+        edges=0.0,
         start=measured("spark_scale", "entities/1000000/first-output"),
     )
+    full = ON_EXECUTORS.batch_bytes / ON_EXECUTORS.message_bytes
+    whole = measured("kafka_executors", "processor/1") * 1e-6
+    return replace(bare, edges=whole - work_on(ON_EXECUTORS, bare, full) / full)
 
 
 def touched(messages: float, keys: float) -> float:
@@ -97,11 +106,16 @@ def touched(messages: float, keys: float) -> float:
     return -keys * math.expm1(-messages / keys)
 
 
+def work_on(load: Load, cost: Costs, messages: float) -> float:
+    """Return the seconds of a core for the messages of a micro-batch."""
+    entities = touched(messages, load.keys)
+    return messages * cost.edges + load.levels * (messages * cost.message + entities * cost.entity)
+
+
 def batch_time(load: Load, cost: Costs, messages: float) -> tuple[float, str]:
     """Return the seconds of a micro-batch, and what takes most of them."""
     at_work = min(load.cores * load.executors, load.partitions)
-    entities = touched(messages, load.keys)
-    work = load.levels * (messages * cost.message + entities * cost.entity) / at_work
+    work = work_on(load, cost, messages) / at_work
     hot = load.levels * messages * load.hottest * cost.message
     tasks = (load.levels + 1) * load.partitions
     parts = {
@@ -138,14 +152,21 @@ def answer(load: Load, cost: Costs) -> Answer:
     )
 
 
+def on_executors(executors: int, cores: int) -> Load:
+    """Return what so many executors of one core are given that share so many cores."""
+    return replace(ON_EXECUTORS, cores=min(executors, cores), partitions=executors)
+
+
 def check(cost: Costs) -> Iterator[tuple[str, float, float]]:
     """Yield what was measured: its name, what the model says, and the figure."""
     here = Load(
         keys=1e3, partitions=2, executors=1, cores=2, message_bytes=_OLD_BYTES, batch_bytes=4 << 20
     )
 
+    bare = replace(cost, edges=0.0)  # those benchmarks have no topics
+
     def rate(**changed: float) -> float:
-        return answer(replace(here, **changed), cost).most  # type: ignore[arg-type]
+        return answer(replace(here, **changed), bare).most  # type: ignore[arg-type]
 
     keys, cores = [
         measured("spark_scale", a) / measured("spark_scale", b)
@@ -154,8 +175,12 @@ def check(cost: Costs) -> Iterator[tuple[str, float, float]]:
     yield "10⁴ keys, rate of that at 10²", rate(keys=1e4) / rate(keys=1e2), keys
     yield "2 cores, rate of that of 1", rate() / rate(cores=1), cores
     yield "messages/s", rate(), measured("spark_speed", "throughput/wallaroo")
-    small = answer(replace(here, rate=500, partitions=1, levels=2), cost)
+    small = answer(replace(here, rate=500, partitions=1, levels=2), bare)
     yield "p50 of two levels, s", small.latency, measured("spark_speed", "p50/two") / 1e3
+    for executors in (1, 2, 4):
+        says = answer(on_executors(executors, 2), cost).most
+        name = f"{executors} executors, messages/s"
+        yield name, says, measured("kafka_executors", f"rate/{executors}")
 
 
 TABLE = (

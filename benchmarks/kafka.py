@@ -69,7 +69,12 @@ class Work:
         producer.flush()
 
     def prepare(
-        self, contender: str, exactly: bool, more: Sequence[str] = (), first: int = 1
+        self,
+        contender: str,
+        exactly: bool,
+        more: Sequence[str] = (),
+        first: int = 1,
+        look: Callable[[], object] = lambda: None,
     ) -> Callable[[], Callable[[], float]]:
         """Return what prepares a run of a contender; the run returns its seconds.
 
@@ -78,6 +83,7 @@ class Work:
             exactly: its outputs are there exactly once.
             more: options of `wallaroo run`.
             first: the output from which on time is taken.
+            look: is called when time begins and when it ends.
         """
 
         def start() -> Callable[[], float]:
@@ -101,7 +107,9 @@ class Work:
             def run() -> float:
                 process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
                 began = self._wait(sink, first, process)
+                look()
                 ended = self._wait(sink, self._messages, process)
+                look()
                 process.wait(60)
                 kept.cleanup()
                 return ended - began

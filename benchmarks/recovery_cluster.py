@@ -35,7 +35,7 @@ SUPERVISED = ("jvm", "worker", "python")
 """What is killed of a driver in cluster mode: its JVM, the worker that runs it, its Python."""
 
 _AWAY = 3.0  # seconds that a master or a worker is away, at most
-_ENDING = 60.0  # seconds that a driver has to end
+_ENDING = 120.0  # seconds that a driver has to end
 _AT_ONCE = 40_000  # records that make Spark ask for an executor
 _IDLE = 5  # seconds until an executor without work goes
 _MAIN = "from wallaroo.cli.main import main\n\nraise SystemExit(main())\n"
@@ -209,20 +209,16 @@ class SupervisedRun(Run):
             )
 
     def stop(self) -> int:
-        """End the driver, and wait until it has ended."""
-        _, driver = self._cluster.driver() or (0, None)
-        if driver is None:
+        """Stop the driver in order; return 0 if it has ended, and none was started again."""
+        there, python = self._cluster.driver(), self._python()
+        if there is None or python is None:
             return 1
-        processes = [driver, *driver.children(recursive=True)]
-        # `spark-submit --kill` needs the master's REST port, which is closed here.
-        end = [str(HOME / "bin" / "spark-class"), "org.apache.spark.deploy.Client", "kill"]
-        end += [self._url, Path(driver.cwd()).name]
-        with self._log.open("ab") as log:
-            subprocess.run(end, env=self._environment, stdout=log, stderr=log, check=False)
-        _, alive = psutil.wait_procs(processes, _ENDING)
+        python.terminate()
+        _, alive = psutil.wait_procs([there[1], python], _ENDING)
+        time.sleep(_AWAY)
         self.process.kill()
         self.process.wait()
-        return 1 if alive else 0
+        return 1 if alive or self._cluster.driver() else 0
 
     def wait_for_more(self, outputs: Outputs, patience: float) -> bool:
         """Wait for an output of another driver than the one that was killed."""
