@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from wallaroo_conformance.cases.case import FIRST_STEP, ConformanceCase, StepSpec, fitting
-
-_MOST_STEPS = 8
+from wallaroo_conformance.cases.case import FIRST_STEP, ConformanceCase
 
 
 def moves(case: ConformanceCase) -> Iterator[ConformanceCase]:
-    """Yield the case with a part of its graph left out, or two of its sources made one."""
+    """Yield the case with a part of its graph left out."""
     for step in case.steps:
         for origin in dict.fromkeys(step.origins):
             yield without_steps(case, {step.id: origin})
-        if step.operator == "merge":
-            yield without_merge(case, step)
     for half in (case.steps[len(case.steps) // 2 :], case.steps[: len(case.steps) // 2]):
         yield without_steps(case, {step.id: step.origins[0] for step in half})
-    for gone in case.sources:
-        if len(case.sources) > 1:
-            yield without_source(case, gone.id)
-        for into in case.sources if case.form == "pipelines" else ():
-            if gone != into:
-                yield _joined(case, gone.id, into.id)
+    for gone in case.sources if len(case.sources) > 1 else ():
+        yield without_source(case, gone.id)
     yield numbered(case)
 
 
@@ -42,32 +34,6 @@ def without_steps(case: ConformanceCase, instead: Mapping[int, int]) -> Conforma
             last[gone] = instead[last[gone]]
     steps = tuple([step for step in case.steps if step.id not in instead])
     return _redirected(replace(case, steps=steps), last)
-
-
-def without_merge(case: ConformanceCase, merge: StepSpec) -> ConformanceCase:
-    """Return the case without a merge: all that is behind it is there twice, for each side."""
-    first, second = merge.origins
-    added = max([step.id for step in case.steps]) + 1 - FIRST_STEP
-    copies = {merge.id: second}
-    for step in case.steps:
-        if step.id != merge.id and not copies.keys().isdisjoint(step.origins):
-            copies[step.id] = step.id + added
-    behind = [step for step in case.steps if step.id in copies and step.id != merge.id]
-    copied = [
-        replace(
-            step,
-            id=copies[step.id],
-            origins=tuple([copies.get(origin, origin) for origin in step.origins]),
-        )
-        for step in behind
-    ]
-    sinks = [
-        replace(sink, origin=copies[sink.origin]) for sink in case.sinks if sink.origin in copies
-    ]
-    if len(case.steps) - 1 + len(copied) > _MOST_STEPS:
-        return case
-    left = without_steps(case, {merge.id: first})
-    return replace(left, steps=(*left.steps, *copied), sinks=(*left.sinks, *sinks))
 
 
 def without_source(case: ConformanceCase, gone: int) -> ConformanceCase:
@@ -99,20 +65,6 @@ def numbered(case: ConformanceCase) -> ConformanceCase:
     ]
     left = replace(case, sources=tuple(sources), steps=tuple(steps), inputs=tuple(inputs))
     return _redirected(left, new)
-
-
-def _joined(case: ConformanceCase, gone: int, into: int) -> ConformanceCase:
-    """Return the case with the records of one source in another, and no merge of the two."""
-    left = _redirected(case, {gone: into})
-    alone = [step for step in left.steps if step.operator == "merge"]
-    left = without_steps(left, {step.id: into for step in alone if {*step.origins} == {into}})
-    sources = tuple([source for source in case.sources if source.id != gone])
-    inputs = [
-        fitting(replace(entry, source=into) if entry.source == gone else entry, sources)
-        for entry in case.inputs
-        if entry.source != gone or entry.what in ("frame", "tick")
-    ]
-    return replace(left, sources=sources, inputs=tuple(inputs))
 
 
 def _redirected(case: ConformanceCase, instead: Mapping[int, int]) -> ConformanceCase:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Final, TypeAlias, TypeVar
 
-from wallaroo.times import event_time_from
 from wallaroo_conformance.cases.case import (
     ConformanceCase,
     Input,
@@ -46,7 +45,7 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN, MARKS
-from wallaroo_conformance.cases.operators.triples import own_moment, own_time
+from wallaroo_conformance.cases.operators.triples import own_time
 
 S = TypeVar("S", SourceSpec, StepSpec, WindowSpec, PartitionSpec, Input, ConformanceCase)
 T = TypeVar("T")
@@ -174,8 +173,6 @@ def _reductions(case: ConformanceCase) -> Iterator[ConformanceCase]:
     for number, source in enumerate(case.sources):
         for simple in _sources(source):
             yield replace(case, sources=_put(case.sources, number, simple))
-        if source.event_time == own_moment.__name__:
-            yield _with_numbers(case, source)
     yield from _sinks(case)
     yield from _partitions(case)
     triples = {
@@ -266,18 +263,6 @@ def _sources(source: SourceSpec) -> Iterator[SourceSpec]:
     )
     if source.event_time is not None:
         yield replace(source, event_time=own_time.__name__)
-
-
-def _with_numbers(case: ConformanceCase, source: SourceSpec) -> ConformanceCase:
-    """Return the case with the same event times of one source, as numbers instead of moments."""
-    inputs = []
-    for entry in case.inputs:
-        time = time_of(entry) if entry.source == source.id else None
-        moment = None if time is None else event_time_from(own_moment(["", time]))
-        inputs.append(entry if moment is None else with_time(entry, moment))
-    numbered = replace(source, event_time=own_time.__name__)
-    sources = _put(case.sources, case.sources.index(source), numbered)
-    return replace(case, sources=sources, inputs=tuple(inputs))
 
 
 def _sinks(case: ConformanceCase) -> Iterator[ConformanceCase]:

@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import pytest
 from wallaroo_conformance.cases.building import engine_case
-from wallaroo_conformance.cases.case import ConformanceCase, Input, PartitionSpec, SinkSpec
+from wallaroo_conformance.cases.case import Input, PartitionSpec, SinkSpec
 from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, record, row, step, together
 from wallaroo_conformance.cases.generating import generate
-from wallaroo_conformance.cases.operators.triples import own_moment
 from wallaroo_conformance.cases.reading import case_from_json
 from wallaroo_conformance.cases.reducing import reductions, size
 
 from wallaroo.engine import load_engine
-from wallaroo.times import event_time_from
 
 REFERENCE = load_engine("reference")
 LETTER, PAIR, STATE, MERGE = (
@@ -70,22 +68,6 @@ def test_a_step_that_is_left_out_hands_its_origin_to_what_is_behind_it() -> None
     assert list(left) == [(SinkSpec(3, "triple_line"), SinkSpec(5, "triple_line"))]
 
 
-def test_what_is_behind_a_merge_is_there_for_each_side_when_it_is_undone() -> None:
-    merged = graph(LETTER, PAIR, MERGE, STATE)
-    apart = next(one for one in reductions(merged) if len(one.steps) == 4 and len(one.sinks) == 2)
-    assert [(one.operator, one.origins) for one in apart.steps] == [
-        *(("by_letter", (0,)), ("by_pair", (3,)), ("remember", (4,)), ("remember", (3,))),
-    ]
-
-
-def test_two_sources_are_reduced_to_one_that_has_the_records_of_both() -> None:
-    inputs = (record(0, "a 0 m", source=1), record(3, "a 0 m"), record(3, "", "failed", 1))
-    two = graph(MERGE, STATE, sources=(TIMED_SOURCE, VALUES), inputs=inputs)
-    kept = (record(0, "a 0 m"), record(3, "a 0 m"))
-    found = [one for one in reductions(two) if one.inputs == kept and len(one.sources) == 1]
-    assert [(one.operator, one.origins) for one in found[0].steps] == [("remember", (0,))]
-
-
 def test_a_source_goes_with_all_that_it_alone_leads_to() -> None:
     rows = [row(step("count")), row(step("shout"), encoders=("line", "described"))]
     both = together(rows, (Input(0, b"a"), Input(1, b"b")))
@@ -108,11 +90,3 @@ def test_what_only_a_generator_can_give_is_not_left_for_another_source() -> None
     of_frames = [one for one in reductions(case) if not one.sources[0].generator]
     assert of_frames
     assert not any(entry.what == "failed" for one in of_frames for entry in one.inputs)
-
-
-def test_a_moment_is_reduced_to_the_same_time_as_a_number() -> None:
-    sources = (replace(TIMED_SOURCE, event_time="own_moment"),)
-    case = graph(sources=sources, inputs=(record(0, "a 20 m"),))
-    moment = event_time_from(own_moment(["a", 20, "m"]))
-    number: ConformanceCase = graph(inputs=(record(0, f"a {moment} m"),))
-    assert number in reductions(case)
