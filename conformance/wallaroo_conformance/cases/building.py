@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any
 
 import wallaroo
@@ -120,13 +120,19 @@ def assemble(case: ConformanceCase) -> Application:
 
 def build(case: ConformanceCase) -> Application:
     """Return the case's application, made by the calls that `calls` yields."""
-    own = {name: _new_value(text) for name, text in states(case).items()}
-    value = partial(_new_value, own=own) if own or _remembers(case) else _value
-    made: dict[str, Any] = {"wallaroo": wallaroo, **own}
+    remembers = _remembers(case)
+    made: dict[str, Any] = {"wallaroo": wallaroo}
+    made |= {name: _new_value(text) for name, text in states(case).items()}
+
+    def value(text: str) -> Any:
+        if text in made:
+            return made[text]
+        # What is kept from call to call, or holds a state of this case, is the case's own.
+        return _new_value(text, made) if remembers or "state_" in text else _value(text)
+
     result: Any = None
     for call in calls(case):
-        given = [made[text] if text in made else value(text) for text in call.arguments]
-        result = getattr(made[call.on], call.method)(*given)
+        result = getattr(made[call.on], call.method)(*map(value, call.arguments))
         if call.made:
             made[call.made] = result
     assert isinstance(result, Application)
