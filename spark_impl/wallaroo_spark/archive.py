@@ -6,10 +6,15 @@ It starts Spark once and runs a small application, so that Java has loaded what 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+
+import pyspark
 
 import wallaroo
 from wallaroo.engine import Case
 from wallaroo_spark.bounded.runs import run_cases
+from wallaroo_spark.jvm.java import find_java, options_for
+from wallaroo_spark.jvm.process import archive_for
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.settings import SessionSettings
 
@@ -41,12 +46,14 @@ def encode(text: str) -> str:
 
 def main() -> int:
     """Make the archive for the default settings, if there is none."""
-    running = Session(SessionSettings(), makes_archive=True)
-    archive = running.archive
+    settings = SessionSettings()
+    archive = archive_for(
+        find_java(), Path(pyspark.__file__).parent / "jars", options_for(settings)
+    )
     if archive.exists():
-        running.close()
         print(f"{archive} is there already")
         return 0
+    running = Session(settings, makes_archive=True)
     application = (
         wallaroo.ApplicationBuilder("archive")
         .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))

@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from simulation.planted import named
 from simulation.search import SUBJECTS, failure, quiet, search, shrunk
 
-SOON = 60  # runs
+SOON = 60 if settings.get_current_profile_name() == "nightly" else 20  # runs
 HELPERS = Path(__file__).parents[1] / "helpers"
 
 

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from wallaroo_spark.jvm import pyspark_private
 from wallaroo_spark.jvm.failures import SparkStartError, cause_of, explained, text_of
@@ -174,12 +173,6 @@ class Session:
         """The JVM's process id."""
         assert self._jvm is not None
         return self._jvm.pid
-
-    @property
-    def archive(self) -> Path:
-        """Path of the archive of Spark's classes (`jvm.process`)."""
-        assert isinstance(self._jvm, OwnJvm)
-        return self._jvm.archive
 
     def at_close(self, call: Callable[[], None]) -> None:
         """Call `call` before Spark is stopped."""

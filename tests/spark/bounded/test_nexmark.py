@@ -14,6 +14,7 @@ def case(query, count):
     return Case(built, input_log_of(built, events(query, count), end=True), batches=(400,))
 
 
+@pytest.mark.nightly("test_examples.py has such windows; SQL judges the reference's each time")
 def test_the_answers_are_sql_s(spark_engine):
     traces = spark_engine.run_many([case(query, 800) for query in QUERIES.QUERIES])
     for query, trace in zip(QUERIES.QUERIES, traces, strict=True):
