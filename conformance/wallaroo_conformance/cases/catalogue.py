@@ -63,12 +63,12 @@ def _operators() -> Iterator[dict[str, Any]]:
     for name, decoder in DECODERS.items():
         if DECODERS.has(name, Trait.OF_TOPIC):
             reads = wallaroo.KafkaSourceConfig("IN-0", "127.0.0.1:9092", decoder).decoder
-            vectors = [_vector(record, _fresh(reads).call, record) for record in _records()]
+            vectors = [_message_vector(reads, record) for record in _records()]
             yield {**_described(DECODERS, name, "decoder of records"), "vectors": vectors}
             continue
         record = wallaroo.TCPSourceConfig("127.0.0.1", 0, decoder).decoder
         payloads = TRIPLES if DECODERS.has(name, Trait.OF_TRIPLES) else _PAYLOADS
-        vectors = [_vector(payload, _fresh(record).call, payload) for payload in payloads]
+        vectors = [_message_vector(record, payload) for payload in payloads]
         framing = {"header_length": record.header_length}
         yield {**_described(DECODERS, name, "decoder"), **framing, "vectors": vectors}
     for table, kind, record_of, vector in _SHOWN_BY_MESSAGES:
@@ -80,7 +80,7 @@ def _operators() -> Iterator[dict[str, Any]]:
             kind_of_it = "key extractor" if name in KEYS else kind
             yield {**_described(table, name, kind_of_it), **step, "vectors": vectors}
     for name, component in BUILDERS.items():
-        built = _outcome(_fresh(state_builder_of(component)).call)
+        built = _outcome(_copy(state_builder_of(component)).call)
         yield {**_described(BUILDERS, name, "builder"), "vectors": [built]}
     for name, function in EVENT_TIMES.items():
         shown = _records() if EVENT_TIMES.has(name, Trait.OF_TOPIC) else _triples()
@@ -172,7 +172,7 @@ def _records() -> list[KafkaRecord]:
 
 
 def _message_vector(record: Any, message: Any) -> dict[str, Any]:
-    return _vector(message, _fresh(record).call, _copy(message))
+    return _vector(message, _copy(record).call, _copy(message))
 
 
 def _vector(shown: Any, call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
@@ -180,23 +180,23 @@ def _vector(shown: Any, call: Callable[..., Any], *arguments: Any) -> dict[str, 
 
 
 def _key_vector(route: Any, message: Any) -> dict[str, Any]:
-    told = {"message": structure_or_kind(message)}
-    try:
-        key = _fresh(route).call(_copy(message))
-        encode_key(key)
-    except BadKeyError:
-        return {**told, "gives": "no key"}
-    except BaseException as error:  # noqa: BLE001 - operators raise what user code can raise
-        return {**told, "raises": type(error).__name__}
-    return {**told, "gives": key_to_json(key)}
+    keys: list[Any] = []
+    outcome = _outcome(lambda: keys.append(_copy(route).call(_copy(message))))
+    if keys:
+        try:
+            encode_key(keys[0])
+            outcome = {"gives": key_to_json(keys[0])}
+        except BadKeyError:
+            outcome = {"gives": "no key"}
+    return {"message": structure_or_kind(message), **outcome}
 
 
 def _state_vector(stateful: Any, message: Any) -> dict[str, Any]:
     """Return what two calls with one message do to a new state."""
-    state = _fresh(state_builder_of(BUILDERS["Notebook"])).call()
+    state = _copy(state_builder_of(BUILDERS["Notebook"])).call()
     calls = []
     for _ in range(2):
-        outcome = _outcome(_fresh(stateful).call, _copy(message), state)
+        outcome = _outcome(_copy(stateful).call, _copy(message), state)
         calls.append({**outcome, "state": structure_or_kind(state)})
     return {"message": structure_or_kind(message), "calls": calls}
 
@@ -213,13 +213,9 @@ def _outcome(call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         return {"raises": type(error).__name__}
 
 
-def _fresh(record: Any) -> Any:
-    """Return a copy of a component, so that what it keeps from call to call is not kept here."""
-    return pickle.loads(pickle.dumps(record))  # noqa: S301 - our own bytes
-
-
-def _copy(message: Any) -> Any:
-    return pickle.loads(pickle.dumps(message))  # noqa: S301 - our own bytes
+def _copy(given: Any) -> Any:
+    """Return a copy of a message, or of a component, which may keep something from a call."""
+    return pickle.loads(pickle.dumps(given))  # noqa: S301 - our own bytes
 
 
 _SHOWN_BY_MESSAGES: tuple[tuple[Table, str, Callable[[Any], Any], Callable[..., Any]], ...] = (

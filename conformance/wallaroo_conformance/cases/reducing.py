@@ -328,10 +328,8 @@ def _entries(entry: Input, first: int) -> Iterator[Input]:
         yield replace(entry, source=first)
     if entry.what == "tombstone":
         yield replace(entry, what="frame")
-    if entry.what == "failed":
-        yield replace(entry, what="end")
-    if entry.what == "exited":
-        yield replace(entry, what="failed")
+    if entry.what in ("failed", "exited"):
+        yield replace(entry, what="end" if entry.what == "failed" else "failed")
     else_empty = () if entry.what == "frame" else ("payload",)
     yield from _plainer(entry, Input(), ("at", "partition", *else_empty))
 

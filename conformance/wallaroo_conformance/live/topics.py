@@ -33,6 +33,7 @@ from wallaroo.topology import Application
 from wallaroo_conformance.cases.operators.states import Notebook
 from wallaroo_conformance.cases.operators.topics import keyed
 from wallaroo_conformance.cases.operators.triples import ByLetter, RememberEach, triple
+from wallaroo_conformance.live.peers import wait_until
 from wallaroo_conformance.live.served import ServedRun, lacking
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _INTERVAL = 60.0  # seconds between checkpoints: a kill comes between outputs an
 _BATCH = 60  # records that are sent at once
 _LETTERS, _ADDED = "abcde", "f"
 _READ, _WRITTEN = 2, 3  # partitions of the two topics
-_POLLED = 0.1  # seconds between two looks
+_POLLED = 0.1  # seconds that a consumer waits for more
 
 
 @dataclass(frozen=True)
@@ -309,11 +310,8 @@ class KafkaRun(ServedRun):
         return 0 if there is None else len(there.partitions)
 
     def _until(self, holds: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + self.patience
-        while not holds():
-            if time.monotonic() > end:
-                raise TimeoutError(f"within {self.patience:g} s it did not come that {what}")
-            time.sleep(_POLLED)
+        if not wait_until(holds, self.patience):
+            raise TimeoutError(f"within {self.patience:g} s it did not come that {what}")
 
 
 def _application(brokers: str, read: str, written: str, until: Any) -> Application:
