@@ -12,7 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from counted import send, sink, source, text
+from kafka_broker import broker
+from receiving import eventually
 
+import wallaroo
 from wallaroo import KafkaRecord, testing
 from wallaroo.kafka_records import partition_of
 from wallaroo.loading import load_application
@@ -247,3 +251,25 @@ def test_a_record_that_ends_each_restart_is_left_out(app, tmp_path, whole):
     assert base64.b64decode(letter["payload"]) == b"k 2"
     some = [message for each in app.kafka.records(app.sink).values() for message in each]
     assert [message.value() for message in some] == [b"k 0 1", b"k 1 2", b"k 3 3"]
+
+
+def test_kafka_12_a_source_of_frames_goes_on_while_the_brokers_of_another_are_away(serve, receiver):
+    with broker() as kafka:  # one of its own, which is killed
+        topic = kafka.topic()
+        records = wallaroo.source("k", wallaroo.KafkaSourceConfig(topic, kafka.address, text))
+        lines = [one.to_sink(sink(receiver.port)) for one in (records, source("p"))]
+        handle = serve(wallaroo.build_application("two", *lines))
+
+        def came(word):
+            eventually(lambda: word in b"".join(receiver.so_far).split())
+
+        kafka.send(topic, {"value": b"before"})
+        came(b"before")
+        kafka.kill()
+        send(handle, "meanwhile")
+        came(b"meanwhile")
+        kafka.start()
+        kafka.send(topic, {"value": b"after"})
+        came(b"after")
+        handle.stop()
+        assert handle.wait(60).exit_code == 0
