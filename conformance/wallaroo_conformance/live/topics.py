@@ -203,13 +203,13 @@ class KafkaRun(ServedRun):
             self.application = _application(door.address, self.topic, self._written, None)
             self.note(f"serve, with brokers at {door.address}, where nobody listens")
             told = _Told(door.address, door.open)
-            logging.getLogger().addHandler(told)
+            logging.getLogger("wallaroo").addHandler(told)
             try:
                 self.serve()
                 self._until(told.said.is_set, "it is said that the brokers cannot be reached")
                 self.delivered()
             finally:
-                logging.getLogger().removeHandler(told)
+                logging.getLogger("wallaroo").removeHandler(told)
 
     def refused_or_served(self, *words: str) -> bool:
         """Serve from the checkpoint, and return whether that is refused, with these words."""
