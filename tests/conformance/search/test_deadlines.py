@@ -44,6 +44,7 @@ class Process:
     """Takes the place of `LineProcess`."""
 
     world: World
+    has_ended = False
 
     def __init__(self, *_arguments: object) -> None:
         self.world.starts += 1
