@@ -11,7 +11,7 @@ from wallaroo_conformance.live.kafka import KAFKA_LAWS
 
 from wallaroo.engine import load_engine
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.nightly("a dozen starts of Spark; by hand: wallaroo conform --engine spark")
