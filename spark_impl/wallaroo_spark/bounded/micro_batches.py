@@ -12,12 +12,13 @@ import contextlib
 import itertools
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.overriding import override
 from wallaroo_spark.bounded.traces import Records, limited
+from wallaroo_spark.jvm.pyspark_private import for_each_batch
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.plans.feed import Feed, FeedServer
 from wallaroo_spark.plans.reports import first_end
@@ -145,7 +146,7 @@ class StreamQuery:
             session.spark, self._server.address, levels=levels, shards=shards, shipment=shipment
         )
         self._query: Any = (
-            rows.writeStream.foreachBatch(self._collect)
+            for_each_batch(rows.writeStream, self._collect)
             .option("checkpointLocation", tempfile.mkdtemp(dir=session.directory))
             .start()
         )
@@ -176,8 +177,8 @@ class StreamQuery:
                 self._query.stop()
         self._server.close()
 
-    def _collect(self, rows: Any, _batch: int) -> None:
-        report = Report.merged(collected(rows))
+    def _collect(self, batches: Iterable[Any]) -> None:
+        report = Report.merged(collected(batches))
         self._reports.append(report)
         if report.span is not None:
             self._feed.done(report.span[1])

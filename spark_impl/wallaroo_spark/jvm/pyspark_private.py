@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 CONNECTION_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
@@ -66,6 +66,60 @@ def workers_of_their_own(spark: Any, name: str) -> Iterator[None]:
         yield
     finally:
         del environment[_WORKERS]
+
+
+def for_each_batch(writer: Any, take: Callable[[Iterator[Any]], None]) -> Any:
+    """Let a query call `take` with the rows of each micro-batch, and return its writer.
+
+    PySpark's `foreachBatch` makes a session and a frame of each micro-batch, and asks the JVM for
+    the frame's schema. Of the driver's time for a micro-batch, that was the most.
+
+    Args:
+        writer: a `DataStreamWriter`.
+        take: gets Arrow batches, which are collected when the first one is asked for.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway = writer._spark._sc._gateway
+    helper = gateway.jvm.org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchHelper
+    helper.callForeachBatch(writer._jwrite, _ForEachBatch(take))
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    return writer
+
+
+class _ForEachBatch:
+    """What the JVM calls."""
+
+    def __init__(self, take: Callable[[Iterator[Any]], None]) -> None:
+        self._take = take
+
+    def call(self, frame: Any, number: int) -> None:
+        """Take a micro-batch."""
+        del number
+        self._take(_collected(frame))
+
+    class Java:
+        """Its interface."""
+
+        implements = (
+            "org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchFunction",
+        )
+
+
+def _collected(frame: Any) -> Iterator[Any]:
+    """Yield the rows of one of the JVM's frames, as PySpark's `toArrow` has them."""
+    from pyspark.errors.exceptions.captured import unwrap_spark_exception
+    from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+    from pyspark.util import _load_from_socket
+
+    place, secret, server = frame.collectAsArrowToPython()
+    try:
+        with _load_from_socket((place, secret), ArrowCollectSerializer()) as stream:
+            batches = list(stream)
+    finally:
+        with unwrap_spark_exception():
+            server.getResult()  # raises what failed in the JVM
+    yield from batches
 
 
 def answers() -> bool:

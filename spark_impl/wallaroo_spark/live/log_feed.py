@@ -28,7 +28,8 @@ from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, pack
 from wallaroo_spark.wire.job import Kind as WireKind
 
-_WAIT = 0.2  # seconds that `latest` may wait for input; stopping a query can take as long
+_WAIT = 1.0  # seconds that `latest` may wait for input: Spark asks again at once
+_ROOM = 0.2  # seconds that who plans offsets may wait for room; closing it can take as long
 
 # How many offsets a micro-batch holds at most: at first, however small records are, and how many
 # times as many as the one before, since records may be larger than those.
@@ -111,7 +112,7 @@ class LogFeed(Feed):
         self._failed = failed
         self._changed = threading.Condition()
         self._waiting: list[Callable[[], None]] = []  # called once everything is durable
-        self._closed = False
+        self._closed = self._hurried = False
         self._syncing = threading.Thread(target=self._sync, name="wallaroo-sync", daemon=True)
         self._syncing.start()
 
@@ -172,7 +173,7 @@ class LogFeed(Feed):
         While there are none, it waits a moment.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting_offsets < self._offsets, _WAIT)
+            self._changed.wait_for(lambda: self._waiting_offsets < self._offsets, _ROOM)
         return self._offsets - self._waiting_offsets
 
     def fetched(self, records: int, size: int) -> None:
@@ -194,6 +195,12 @@ class LogFeed(Feed):
         """Call `call`, in any thread, once everything appended so far is durable."""
         with self._changed:
             self._waiting.append(call)
+            self._changed.notify_all()
+
+    def answer_at_once(self) -> None:
+        """Let `latest` wait no longer, because the query is to stop."""
+        with self._changed:
+            self._hurried = True
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -249,7 +256,9 @@ class LogFeed(Feed):
             return start
         self._drop_committed(start)
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self.log.durable_sequence > start, _WAIT)
+            self._changed.wait_for(
+                lambda: self._closed or self._hurried or self.log.durable_sequence > start, _WAIT
+            )
         if self._closed:
             return start
         end = self.log.end_within(start, max_bytes=self._batch_bytes)

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from wallaroo.errors import WallarooError
 from wallaroo.metrics.registry import MOST_EXECUTORS
 from wallaroo_spark.jvm.failures import too_much, worker_died
-from wallaroo_spark.jvm.pyspark_private import executors
+from wallaroo_spark.jvm.pyspark_private import executors, for_each_batch
 from wallaroo_spark.jvm.session import Session, borrowed
 from wallaroo_spark.jvm.shipping import ship
 from wallaroo_spark.live.call_monitor import CallMonitor
@@ -37,8 +37,7 @@ from wallaroo_spark.wire.lineages import just_before
 from wallaroo_spark.wire.rows import collected
 from wallaroo_spark.worker.leaving import Departure
 
-_LOOK = 0.25  # seconds between checks whether the query still runs, which asks the JVM
-_LOOKS = 8  # of these, between looks at Spark's own figures
+_LOOK = 2.0  # seconds between looks at Spark's own figures, which ask the JVM
 _PATIENCE = 16.0  # seconds without an executor after which it is said
 
 _log = logging.getLogger("wallaroo.spark")
@@ -85,6 +84,7 @@ class LiveQuery:
         self._session: Session | None = None
         self._up = False  # whether the session is up
         self._killed = False
+        self._changed = threading.Event()  # the query has ended, or should end
 
     def run(self) -> None:
         """Start Spark, and run the query until `over` is set.
@@ -111,6 +111,7 @@ class LiveQuery:
     def end(self) -> None:
         """End it soon, without waiting for a session that is still starting."""
         self.over.set()
+        self._changed.set()
         if not self._up and self._session is not None:
             self._session.give_up()
 
@@ -163,7 +164,7 @@ class LiveQuery:
         )
         if self._departure.destinations:
             rows = without_leaving(rows, shards, shipment, self._departure)
-        writer = rows.writeStream.foreachBatch(self._take_batch).option(
+        writer = for_each_batch(rows.writeStream, self._take_batch).option(
             "checkpointLocation", self._checkpoint.spark_url
         )
         if self._options.trigger:
@@ -173,23 +174,36 @@ class LiveQuery:
         watch = self._watch
         if watch is not None:
             watch.running()
+        threading.Thread(
+            target=self._wait_for, args=(query,), name="wallaroo-query", daemon=True
+        ).start()
         looks, alone = 0, not session.settings.local
-        while not self.over.wait(_LOOK):
+        while not self.over.is_set():
+            self._changed.wait(_LOOK if alone or watch is not None else None)
+            if self._changed.is_set():
+                self._changed.clear()
+                if not self.over.is_set() and not query.isActive:
+                    query.awaitTermination()  # raises what ended it
+                    raise WallarooError("Spark ended the query")
+                continue
             looks += 1
-            if looks % _LOOKS == 0 and (alone or watch is not None):
-                there = executors(session.spark, MOST_EXECUTORS)
-                alone = alone and not _has_executor(session, there, looks * _LOOK)
-                if watch is not None:
-                    watch.progressed(query.lastProgress, there)
-            if not query.isActive:
-                query.awaitTermination()  # raises what ended it
-                raise WallarooError("Spark ended the query")
+            there = executors(session.spark, MOST_EXECUTORS)
+            alone = alone and not _has_executor(session, there, looks * _LOOK)
+            if watch is not None:
+                watch.progressed(query.lastProgress, there)
+        self._feed.answer_at_once()  # it would keep the query from stopping
         with contextlib.suppress(Exception):
             query.stop()
 
-    def _take_batch(self, rows: Any, _batch: int) -> None:
+    def _wait_for(self, query: Any) -> None:
+        """Note that a query has ended. To ask now and then costs the driver and the JVM more."""
+        with contextlib.suppress(Exception):
+            query.awaitTermination()
+        self._changed.set()
+
+    def _take_batch(self, batches: Iterable[Any]) -> None:
         began = time.monotonic()
-        self._delivery.deliver(Report.merged(collected(rows)))
+        self._delivery.deliver(Report.merged(collected(batches)))
         self.batch_seconds = time.monotonic() - began
         if self._feed.case.monitor:
             self._feed.case = replace(self._feed.case, monitor=None)  # no worker died this time
@@ -217,7 +231,7 @@ def _has_executor(session: Session, there: Sequence[Mapping[str, Any]], waited: 
     """Whether a cluster has given the run an executor; a warning says so when it has not."""
     if any(executor["executor"] != "driver" for executor in there):
         return True
-    if _PATIENCE <= waited < _PATIENCE + _LOOKS * _LOOK:
+    if _PATIENCE <= waited < _PATIENCE + _LOOK:
         _log.warning(
             "Spark's master %s has given this run no executor for %.0f s, and it waits: no worker "
             "has enough free memory and cores, or executors fail at their start. The master's page "

@@ -53,7 +53,7 @@ def run_batch(
     for level in range(levels):
         stage = functools.partial(_level, shipment, shards, level)
         rows = rows.repartition(shards, "shard").mapInArrow(stage, ROW_SCHEMA)
-    return collected(rows)
+    return collected(rows.toArrow().to_batches())
 
 
 def _head(

@@ -33,7 +33,7 @@ class Feed(Protocol):
     def latest(self, start: int) -> int:
         """Return where a batch that begins at `start` should end; `start` if there is nothing.
 
-        May wait a moment for input, some tenths of a second at most.
+        May wait for input; a query that is stopped ends after the answer.
         """
 
     def kept(self, start: int, end: int) -> dict[str, Any]:
