@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from simulation.planted import named
 from simulation.search import SUBJECTS, failure, quiet, search, shrunk
 
-SOON = 60 if settings.get_current_profile_name() == "nightly" else 20  # runs
+SOON = 60  # runs
+BY_DAY = 20  # runs that find a fault looked for each time
+AT_NIGHT = pytest.mark.nightly(f"faults that more than {BY_DAY} runs find")
 HELPERS = Path(__file__).parents[1] / "helpers"
 
 
@@ -37,8 +38,11 @@ def test_no_crash_breaks_a_promise(name, runs, simulated):
 
 @pytest.mark.parametrize(
     "planted",
-    [one for one in named("") if one.runs <= SOON],
-    ids=lambda one: f"{one.subject}: {one.what}",
+    [
+        pytest.param(one, id=f"{one.subject}: {one.what}", marks=[AT_NIGHT] * (one.runs > BY_DAY))
+        for one in named("")
+        if one.runs <= SOON
+    ],
 )
 def test_a_planted_fault_is_found(planted, simulated):
     with planted.plant():
