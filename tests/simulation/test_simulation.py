@@ -15,8 +15,8 @@ from simulation.planted import named
 from simulation.search import SUBJECTS, failure, quiet, search, shrunk
 
 SOON = 60  # runs
-BY_DAY = 20  # runs that find a fault looked for each time
-AT_NIGHT = pytest.mark.nightly(f"faults that more than {BY_DAY} runs find")
+BY_DAY = 20  # runs; a fault that needs more is looked for at night
+AT_NIGHT = pytest.mark.nightly(f"it needs more than {BY_DAY} runs")
 HELPERS = Path(__file__).parents[1] / "helpers"
 
 

@@ -149,7 +149,7 @@ _assembled = lru_cache(_MOST_BUILT)(build)
 
 def _new_value(text: str, own: Mapping[str, Any] | None = None) -> Any:
     """Return what a user's expression gives, with the names of the catalogue."""
-    return eval(text, _NAMES, own)  # noqa: S307 - of names and literals that `calls` has put together
+    return eval(text, _NAMES, own)  # noqa: S307 - literals, and names that tables have
 
 
 _value = lru_cache(_MOST_VALUES)(_new_value)

@@ -29,7 +29,7 @@ from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, pack
 from wallaroo_spark.wire.job import Kind as WireKind
 
 _WAIT = 1.0  # seconds that `latest` may wait for input: Spark asks again at once
-_ROOM = 0.2  # seconds that who plans offsets may wait for room; closing it can take as long
+_ROOM = 0.2  # seconds that a source waits for room to plan offsets; so long its close may take
 
 # How many offsets a micro-batch holds at most: at first, however small records are, and how many
 # times as many as the one before, since records may be larger than those.
