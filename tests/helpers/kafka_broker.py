@@ -10,10 +10,8 @@ import base64
 import contextlib
 import hashlib
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -26,11 +24,11 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from ports import free_port
 
 _POM = Path(__file__).with_name("kafka_pom.xml")
 _COPY = "dependency:copy-dependencies"
 _UP = 120.0  # seconds that a broker has to start
-_PORTS = range(20_000, 32_000)  # below those that systems give to whoever asks for any port
 
 
 class NoBrokerError(Exception):
@@ -225,7 +223,7 @@ class ApacheBroker(Broker):
     name = "Apache Kafka"
 
     def __init__(self, folder: Path, options: Mapping[str, object] | None = None) -> None:
-        port, controller = _free_ports(2)
+        port, controller = free_port(), free_port()
         super().__init__(folder, port)
         self._jars = jars()
         properties = {
@@ -282,7 +280,7 @@ class NoidaBroker(Broker):
     lacks = "has no ids of topics, gives no transaction up, and may lose what it acknowledged last"
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, *_free_ports(1))
+        super().__init__(folder, free_port())
         package = find_spec("noida_db")
         if package is None or package.origin is None:
             raise NoBrokerError("Kafka's tests need Java 17 and Maven, or the package noida-db")
@@ -314,19 +312,3 @@ def broker(options: Mapping[str, object] | None = None) -> Iterator[Broker]:
             yield made
         finally:
             made.kill()
-
-
-def _free_ports(count: int) -> Sequence[int]:
-    """Return ports that are free, and that no other test's socket gets by chance.
-
-    A broker takes its port seconds later, and again when it is back after a kill.
-    """
-    free: list[int] = []
-    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
-        if len(free) == count:
-            break
-        with socket.socket() as one, contextlib.suppress(OSError):
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind(("127.0.0.1", port))
-            free.append(port)
-    return free

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import socket
 import subprocess
 import sys
 import time
@@ -13,22 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ports import free_port
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.control.session import Session
 
 TARGET = Path(__file__).with_name("target.py")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
-@pytest.fixture(scope="session")
-def free_port() -> Callable[[], int]:
-    """Return a function that gives a port which nobody uses at this moment."""
-    return _free_port
 
 
 @contextmanager
@@ -91,7 +80,7 @@ def measured() -> Result:
 
 
 def _run(start: Callable[..., int], *options: str, **changes: Any) -> Result:
-    listen = _free_port()
+    listen = free_port()
     port = start(listen, *options)
     settings: dict[str, Any] = {
         "workload": "echo",

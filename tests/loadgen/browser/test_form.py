@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from load_runs import locusts_page, locusts_stats
+from ports import free_port
 from webdriver import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -59,9 +60,7 @@ def foreign(url: str) -> Iterator[str]:
         server.shutdown()
 
 
-def test_rate_and_duration_are_set_in_the_form(
-    start_target: Callable[..., int], free_port: Callable[[], int]
-) -> None:
+def test_rate_and_duration_are_set_in_the_form(start_target: Callable[..., int]) -> None:
     listen = free_port()
     target = start_target(listen)
     with page(target, listen, free_port()) as url, Browser() as browser:
@@ -80,7 +79,7 @@ def test_rate_and_duration_are_set_in_the_form(
         browser.wait(lambda: "99.99" in browser.text(), "no percentiles in our tab")
 
 
-def test_the_page_says_why_a_value_is_refused(free_port: Callable[[], int]) -> None:
+def test_the_page_says_why_a_value_is_refused() -> None:
     with page(1, 0, web := free_port()) as url, Browser() as browser:
         browser.open(url)
         browser.click("//button[.//p[text()='Custom parameters']]")
@@ -90,7 +89,7 @@ def test_the_page_says_why_a_value_is_refused(free_port: Callable[[], int]) -> N
         assert locusts_stats(web)["state"] == "ready"
 
 
-def test_a_page_of_another_origin_starts_nothing(free_port: Callable[[], int]) -> None:
+def test_a_page_of_another_origin_starts_nothing() -> None:
     with page(1, 0, web := free_port()) as url, foreign(url) as other, Browser() as browser:
         browser.open(other)
         browser.wait(lambda: browser.script("return document.title") == "done", "not done")

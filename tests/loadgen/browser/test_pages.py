@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from load_runs import locusts_page, result
+from ports import free_port
 from wallaroo_loadgen.comparison.baseline import Bound, Runs, compare
 from wallaroo_loadgen.comparison.history import histories_of
 from wallaroo_loadgen.control.result import Metric, Result
@@ -83,9 +84,7 @@ def test_a_searchs_report_begins_with_latency_against_rate(
         check_picture(browser)
 
 
-def test_the_live_page(
-    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
-) -> None:
+def test_the_live_page(start_target: Callable[..., int], tmp_path: Path) -> None:
     workload, page = tmp_path / f"{NASTY}.py", tmp_path / "report.html"
     workload.write_text("from wallaroo_loadgen.workloads.echo import Echo as workload\n")
     listen = free_port()
@@ -116,7 +115,7 @@ def test_the_live_page(
         assert browser.script("return window.run") is None
 
 
-def test_locusts_pages(start_target: Callable[..., int], free_port: Callable[[], int]) -> None:
+def test_locusts_pages(start_target: Callable[..., int]) -> None:
     listen = free_port()
     target = start_target(listen, "--delay", "0.01")
     master, web = free_port(), free_port()

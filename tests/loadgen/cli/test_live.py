@@ -19,6 +19,7 @@ from urllib.request import Request, urlopen
 import psutil
 import pytest
 from commands_here import wallaroo_here
+from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.live import LiveServer
@@ -44,7 +45,7 @@ class Live:
 
 
 @pytest.fixture(scope="module")
-def live(start_targets: Callable[..., int], free_port: Callable[[], int]) -> Iterator[Live]:
+def live(start_targets: Callable[..., int]) -> Iterator[Live]:
     listen = free_port()
     to = start_targets(listen)
     words = f"echo --to 127.0.0.1:{to} --listen 127.0.0.1:{listen} --rate 400 --warmup 0.1"

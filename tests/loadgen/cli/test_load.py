@@ -23,6 +23,7 @@ from xml.etree import ElementTree as ET
 import psutil
 import pytest
 from commands_here import Done, wallaroo_here
+from ports import free_port
 
 WALLAROO = [sys.executable, "-m", "wallaroo"]
 TARGET = Path(__file__).parents[1] / "target.py"
@@ -44,9 +45,7 @@ def load(*words: str) -> Done:
     )
 
 
-def started(
-    free_port: Callable[[], int], behaviour: str, *options: str, command: str = "{}"
-) -> tuple[Done, int]:
+def started(behaviour: str, *options: str, command: str = "{}") -> tuple[Done, int]:
     """Run a load test that starts its target; return what it said, and the target's port."""
     port = free_port()
     target = f"{sys.executable} {TARGET} --port {port} --sink {{listen}} {behaviour}"
@@ -55,9 +54,7 @@ def started(
 
 
 @pytest.fixture
-def addresses(
-    start_target: Callable[..., int], free_port: Callable[[], int]
-) -> Callable[..., list[str]]:
+def addresses(start_target: Callable[..., int]) -> Callable[..., list[str]]:
     """Return a function that starts a target and returns the arguments for it."""
 
     def start(*options: str) -> list[str]:
@@ -128,9 +125,7 @@ def test_a_terminal_shows_the_run_while_it_goes_on(addresses: Callable[..., list
         ("--wait 1", "no sink connected in 1 s"),
     ],
 )
-def test_a_run_that_cannot_be_made_says_why_in_one_line(
-    free_port: Callable[[], int], options: str, words: str
-) -> None:
+def test_a_run_that_cannot_be_made_says_why_in_one_line(options: str, words: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         places = {"SILENT": f"127.0.0.1:{silent.getsockname()[1]}"}
         places["CLOSED"] = f"127.0.0.1:{free_port()}"
@@ -151,16 +146,14 @@ def test_a_rate_the_machine_cannot_send(addresses: Callable[..., list[str]]) -> 
     assert "could be sent before the time was over" in done.stdout
 
 
-def test_start_runs_the_application_and_ends_all_that_it_has_started(
-    free_port: Callable[[], int],
-) -> None:
-    done, port = started(free_port, "--delay 1", command="sh -c '{}; true'")
+def test_start_runs_the_application_and_ends_all_that_it_has_started() -> None:
+    done, port = started("--delay 1", command="sh -c '{}; true'")
     assert done.returncode == 0, done.stdout + done.stderr
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", port))
 
 
-def test_an_application_that_ends_at_once_is_quoted(free_port: Callable[[], int]) -> None:
+def test_an_application_that_ends_at_once_is_quoted() -> None:
     program = f"{sys.executable} -c 'import sys; sys.exit(\"no such thing\")'"
     words = ["--to", f"127.0.0.1:{free_port()}", "--listen", "127.0.0.1:0", "--wait", "600"]
     done = load("echo", *words, "--start", program)
@@ -223,7 +216,7 @@ def test_what_cannot_be_meant_is_exit_2(words: list[str], message: str) -> None:
 
 @pytest.mark.nightly("five runs; how a search closes in is in test_verdict, its command below")
 def test_a_search_finds_where_the_target_stops_keeping_up(
-    free_port: Callable[[], int], start_target: Callable[..., int], tmp_path: Path
+    start_target: Callable[..., int], tmp_path: Path
 ) -> None:
     listen = free_port()
     # It takes 40,000 bytes a second: 400 messages of 100 bytes.
@@ -247,7 +240,6 @@ def test_a_search_finds_where_the_target_stops_keeping_up(
 
 def test_a_listener_that_closes_in_the_middle(
     start_target: Callable[..., int],
-    free_port: Callable[[], int],
     wait_for: Callable[[Path], None],
     tmp_path: Path,
 ) -> None:
@@ -271,11 +263,9 @@ def test_a_listener_that_closes_in_the_middle(
     assert "this machine cannot" not in done.stdout
 
 
-def test_a_target_that_crashes_is_not_a_machine_that_cannot_send(
-    free_port: Callable[[], int], tmp_path: Path
-) -> None:
+def test_a_target_that_crashes_is_not_a_machine_that_cannot_send(tmp_path: Path) -> None:
     page = tmp_path / "run.html"
-    done, _ = started(free_port, "--crash-after 100", "--html", str(page))
+    done, _ = started("--crash-after 100", "--html", str(page))
     assert done.returncode == 5, done.stdout + done.stderr
     assert "TARGET ENDED: the application ended by SIGKILL" in done.stdout
     assert "this machine cannot" not in done.stdout
@@ -285,8 +275,8 @@ def test_a_target_that_crashes_is_not_a_machine_that_cannot_send(
     assert "the application ended by SIGKILL" in text
 
 
-def test_a_search_ends_with_the_target(free_port: Callable[[], int]) -> None:
-    done, _ = started(free_port, "--crash-after 100", "--search")
+def test_a_search_ends_with_the_target() -> None:
+    done, _ = started("--crash-after 100", "--search")
     assert done.returncode == 5, done.stdout + done.stderr
     assert "did not keep pace at any rate that was tried; at 400 the application" in done.stdout
     assert done.stdout.count("400/s") == 1  # not tried again

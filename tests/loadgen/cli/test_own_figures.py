@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from commands_here import wallaroo_here
+from ports import free_port
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
 
@@ -24,9 +24,7 @@ def load(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_two_latencies_agree_within_what_lies_between(
-    free_port: Callable[[], int], tmp_path: Path
-) -> None:
+def test_the_two_latencies_agree_within_what_lies_between(tmp_path: Path) -> None:
     source, metrics = free_port(), free_port()
     start = f"{sys.executable} -m wallaroo run {EXAMPLE} --in 127.0.0.1:{source} --out {{listen}}"
     done = load(

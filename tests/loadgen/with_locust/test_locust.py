@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from load_runs import LOCUSTFILE
+from ports import free_port
 
 RATE, SECONDS = 500, 2.5  # warm-up 0.5, measured 1.5, cool-down 0.5
 
@@ -34,7 +35,7 @@ def figures(path: Path) -> dict[str, Any]:
 
 
 def test_counts_of_two_processes_agree_exactly(
-    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+    start_target: Callable[..., int], tmp_path: Path
 ) -> None:
     listen, port = free_port(), str(free_port())
     options = ["--processes", "2", "--master-bind-port", port, "--master-port", port]
@@ -59,7 +60,7 @@ def test_counts_of_two_processes_agree_exactly(
 
 
 def test_users_do_not_change_the_rate_and_a_lost_output_decides_the_exit_code(
-    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+    start_target: Callable[..., int], tmp_path: Path
 ) -> None:
     listen, path = free_port(), tmp_path / "run.json"
     target = start_target(listen, "--drop", "50")
@@ -72,7 +73,7 @@ def test_users_do_not_change_the_rate_and_a_lost_output_decides_the_exit_code(
     assert "25 missing" in done.stderr
 
 
-def test_what_cannot_be_meant_is_exit_2(free_port: Callable[[], int]) -> None:
+def test_what_cannot_be_meant_is_exit_2() -> None:
     done = run_locust(1, free_port(), "--slo", "p99 fast")
     assert done.returncode == 2
     assert "an SLO is a bound on latency" in done.stderr
@@ -81,7 +82,6 @@ def test_what_cannot_be_meant_is_exit_2(free_port: Callable[[], int]) -> None:
 
 def test_ctrl_c_leaves_a_partial_report(
     start_target: Callable[..., int],
-    free_port: Callable[[], int],
     wait_for: Callable[[Path], None],
     tmp_path: Path,
 ) -> None:
@@ -117,7 +117,7 @@ Collector.add = add
 
 
 def test_ctrl_c_while_the_run_itself_works_leaves_a_report_too(
-    start_target: Callable[..., int], free_port: Callable[[], int], tmp_path: Path
+    start_target: Callable[..., int], tmp_path: Path
 ) -> None:
     """Python raises `KeyboardInterrupt` wherever it is: in the run, it would end it unreported."""
     listen, path, file = free_port(), tmp_path / "run.json", tmp_path / "locustfile.py"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import socket
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from load_runs import locusts_page, until
+from ports import free_port
 
 pytestmark = pytest.mark.xdist_group("Locust's page")  # which is started once
 
@@ -46,8 +46,7 @@ class Page:
 @pytest.fixture(scope="module")
 def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, Path]]:
     """A page that may start runs, though none can work, and what its process says."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        page = Page(sock.getsockname()[1])
+    page = Page(free_port())
     log = tmp_path_factory.mktemp("locust") / "log"
     options = "--workload echo --to 127.0.0.1:9 --listen 127.0.0.1:0 --wait 1"
     with locusts_page(page.port, options, log=log):
@@ -63,9 +62,7 @@ def listening(port: int) -> list[str]:
     ]
 
 
-def test_runs_started_from_the_form(
-    start_target: Callable[..., int], free_port: Callable[[], int]
-) -> None:
+def test_runs_started_from_the_form(start_target: Callable[..., int]) -> None:
     listen, master = free_port(), free_port()
     page = Page(free_port())
     options = f"--processes 2 --master-bind-port {master} --master-port {master} --workload echo"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
+from ports import free_port
 from receiving import eventually
 from served import BOTH, application, connect, stopped
 
@@ -19,8 +18,7 @@ def test_memory_is_bounded_where_a_few_bytes_make_many(serve, isolation, calm):
     def multiply(message):
         return [message] if message == "calm" else [message * 1000] * 2000
 
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    port = free_port()
     handle = serve(application(port, ("to", multiply)), isolation=isolation, stop_timeout=0.2)
     with connect(handle) as sock:
         # 6 kB of input would make 2 GB of outputs, each message 2 MB.

@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 from counted import Count, line, text, whole
+from ports import free_port
 from receiving import eventually
 from served import BOTH
 from wallaroo_reference.engine import ReferenceEngine
@@ -253,8 +254,7 @@ def test_a_disk_that_takes_nothing_is_why_sources_are_not_read(start, tmp_path, 
 
 
 def test_a_sink_that_is_away_is_named(start):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    port = free_port()
     run = start(builder(), port=port, stop_timeout=0.1)
     run.send([b"x"])
     eventually(lambda: run.figures()["sinks"][0]["waiting"] == 1)

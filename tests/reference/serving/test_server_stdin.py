@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import socket
 
 import pytest
 from counted import text
+from ports import free_port
 from served import application, shout
 
 import wallaroo
@@ -49,8 +49,7 @@ def test_stdin_faster_than_stdout_is_held_back(serve):
 
 
 def test_the_end_of_stdin_waits_for_a_sink_that_makes_progress_and_no_other(serve, receiver):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    port = free_port()
     handle = serve(application(port), stdin=io.BytesIO(b"a\nb\n"), stop_timeout=0.2)
     summary = handle.wait(60)
     assert summary.exit_code == 1

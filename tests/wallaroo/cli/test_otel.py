@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 
@@ -17,6 +16,7 @@ from wallaroo.frames import frames
 pytest.importorskip("opentelemetry.sdk")
 
 from collector import Collector, attributes
+from ports import free_port
 
 APP = VOTES.replace("import wallaroo", "import time\nimport wallaroo").replace(
     "    state.count += 1", "    time.sleep(0.005)\n    state.count += 1"
@@ -73,8 +73,7 @@ def test_figures_and_traces_come_to_a_collector(run, mode):
 
 
 def test_a_collector_that_is_away_costs_two_lines_and_nothing_else(run):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     said = stopped(run("--otel", url))
     assert said.count(url) == 2
     assert f"figures are not taken at {url}: " in said

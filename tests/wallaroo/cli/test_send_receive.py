@@ -14,6 +14,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from ports import free_port
 
 from wallaroo.cli.main import main
 from wallaroo.frames import frame, frames
@@ -103,8 +104,7 @@ def test_send_repeats_at_a_rate(tmp_path):
 
 
 def test_send_waits_for_the_listener(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "wallaroo", "send", write(tmp_path / "lines", b"a\n")]
     command += ["--to", f"127.0.0.1:{port}"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 
 import pytest
 from receiving import eventually
@@ -16,6 +15,7 @@ from .conftest import NASTY
 pytest.importorskip("opentelemetry.sdk")
 
 from collector import Collector, attributes
+from ports import free_port
 
 from wallaroo.monitor.otel import Exporter
 
@@ -26,8 +26,7 @@ def followed():
 
 
 def test_a_collector_that_comes_back_gets_what_was_kept(registry, caplog):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    port = free_port()
     exporter = Exporter(registry, f"http://127.0.0.1:{port}", every=0.01)
     exporter.start()
     try:

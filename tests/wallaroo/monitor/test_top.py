@@ -6,9 +6,10 @@ import json
 import os
 import pty
 import re
-import socket
 import subprocess
 import sys
+
+from ports import free_port
 
 from wallaroo.cli.main import main
 from wallaroo.keys import partition_number
@@ -65,8 +66,7 @@ def test_on_a_terminal_it_is_live(monitor):
 
 
 def test_where_nobody_answers_it_says_what_to_do(capsys):
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    port = free_port()
     assert main(["top", str(port)]) == 1
     error = capsys.readouterr().err
     assert f"nobody answers at 127.0.0.1:{port}: Connection refused" in error

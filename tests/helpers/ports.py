@@ -1,0 +1,25 @@
+"""Ports that a process under test is told before it takes them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+
+_PORTS = range(20_000, 32_000)  # below those that systems give to whoever asks for any port
+_untried = random.SystemRandom().sample(_PORTS, len(_PORTS))
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 where nobody listens, and that no other socket gets by chance.
+
+    A port that the system chose is not that: once closed here, it may be given to another test
+    before the process under test takes it.
+    """
+    while _untried:
+        port = _untried.pop()
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"no port is free from {_PORTS.start} to {_PORTS.stop - 1}")
