@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 from wallaroo.metrics.verdict import duration
 from wallaroo.text import escaped
+
+_Row: TypeAlias = dict[str, str]
+"""A row's cells by the heads of their columns, in order."""
+_Table: TypeAlias = list[_Row]
 
 _WIDEST = 100  # characters of a cell
 _KEYS = 5  # busiest keys of a state partition
@@ -32,167 +36,10 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
         f"processor {process.get('cpu', 0.0):.0%} · memory {_size(process.get('memory_bytes', 0))}",
         "",
     ]
-    lines += _table(
-        (
-            "source",
-            "frames",
-            "rate",
-            "backlog",
-            "connections",
-            "p50",
-            "p99",
-            "p99.9",
-            "max",
-            "dead",
-        ),
-        [
-            (
-                one["name"],
-                f"{one['frames']:,}",
-                _rate(one["frame_rate"]),
-                f"{one['backlog']:,}",
-                f"{one['connections']:,}",
-                *_latency(one, ("p50", "p99", "p99.9", "max")),
-                _dead(one),
-            )
-            for one in figures["sources"]
-        ],
-    )
-    lines += _table(
-        ("topic of", "partition", "position", "lag"),
-        [
-            (name, str(partition), f"{position:,}", "-" if lag is None else f"{lag:,}")
-            for name, partition, position, lag in _places(figures["sources"])
-        ],
-    )
     about = "≈ " if figures["sampling"]["estimate"] else ""
-    lines += _table(
-        ("step", "in", "out", "rate", "load", "mean", "p50", "p99", "dead"),
-        [
-            (
-                one["label"],
-                f"{about}{one['received']:,}",
-                f"{about}{one['sent']:,}",
-                _rate(one["received_rate"]),
-                f"{one['load']:.0%}",
-                *[_duration(one["time"][name]) for name in ("mean", "p50", "p99")],
-                _dead(one),
-            )
-            for one in figures["steps"]
-        ],
-    )
-    lines += _table(
-        (
-            *("sink", "delivered", "rate", "waiting", "oldest", "connection", "committed"),
-            *("p50", "p99", "dead"),
-        ),
-        [
-            (
-                one["name"],
-                f"{one['written']:,}",
-                _rate(one["write_rate"]),
-                f"{one['waiting']:,}",
-                _duration(one["waiting_for"]),
-                "full" if one["full"] else "up" if one["connected"] else "away",
-                "-" if one["committed"] is None else f"{one['committed']:,}",
-                *_latency(one, ("p50", "p99")),
-                _dead(one),
-            )
-            for one in figures["sinks"]
-        ],
-    )
-    lines += _table(
-        (
-            "window",
-            "open",
-            "fired",
-            "late",
-            "watermark behind",
-            "partitions",
-            "skew",
-            "busiest keys",
-        ),
-        [
-            (
-                one["label"],
-                "-" if one["windows"]["open"] is None else f"{one['windows']['open']:,}",
-                f"{about}{one['windows']['fired']:,}",
-                f"{sum(one['windows']['late'].values(), one['dead_letters'].get('late', 0)):,}",
-                _duration(one["windows"]["watermark_lag"]),
-                *_evenness(one["windows"]),
-                _keys(one["windows"]) or "-",
-            )
-            for one in figures["steps"]
-            if "windows" in one
-        ],
-    )
-    lines += _table(
-        ("state", "entities", "visits", "partitions", "skew", "busiest keys"),
-        [
-            (
-                one["name"],
-                "-" if one["entities"] is None else f"{one['entities']:,}",
-                f"{about}{one['visits']:,}",
-                *_evenness(one),
-                _keys(one),
-            )
-            for one in figures["partitions"]
-        ],
-    )
-    lines += _table(
-        ("partition number", "of", "visits", "share", "busiest keys"),
-        [
-            (
-                str(one["number"]),
-                name,
-                f"{about}{one['visits']:,}",
-                f"{one['share']:.0%}",
-                _keys(one) or "-",
-            )
-            for name, spread in _spreads(figures)
-            for one in spread["busiest_numbers"][:_NUMBERS]
-        ],
-    )
-    phases = [(name, _duration(seconds)) for name, seconds in figures["phases"].items()]
-    lines += _table(("last micro-batch", "time"), phases)
-    if kept := figures["kept"]:
-        ages = [
-            None if kept[name] is None else max(0.0, figures["time"] - kept[name])
-            for name in ("log_written", "checkpoint_written")
-        ]
-        lines += _table(
-            ("input log", "records", "written", "checkpoint", "written", "restarts"),
-            [
-                (
-                    _size(kept["log_bytes"]),
-                    f"{kept['log_records']:,}",
-                    _ago(ages[0]),
-                    "-" if kept["checkpoint_bytes"] is None else _size(kept["checkpoint_bytes"]),
-                    _ago(ages[1]),
-                    f"{kept['restarts']:,}",
-                )
-            ],
-        )
-    lines += _table(
-        ("executor", "host", "cores", "running", "tasks", "failed", "time", "collections"),
-        [
-            (
-                one["executor"],
-                one["host"],
-                *[f"{one[name]:,}" for name in ("cores", "running", "tasks", "failed")],
-                _duration(one["seconds"]),
-                _duration(one["gc_seconds"]),
-            )
-            for one in figures["executors"]
-        ],
-    )
-    lines += _table(
-        ("host", "records", "time"),
-        [
-            (one["host"], f"{one['records']:,}", _duration(one["seconds"]))
-            for one in figures["hosts"]
-        ],
-    )
+    tables = [*_sources(figures), *_steps_and_sinks(figures, about), *_states(figures, about)]
+    for table in (*tables, *_machines(figures)):
+        lines += _lines_of(table)
     for letter in figures["last_dead_letters"][:_LETTERS]:
         where = letter["step"] or ("decoder" if letter["sink"] is None else "encoder")
         lines.append(
@@ -200,6 +47,139 @@ def as_lines(figures: dict[str, Any]) -> list[str]:
             + escaped(letter["error"])[:100]
         )
     return lines
+
+
+def _sources(figures: dict[str, Any]) -> Iterator[_Table]:
+    """Yield the tables of sources and of their topics."""
+    yield [
+        {
+            "source": one["name"],
+            "frames": f"{one['frames']:,}",
+            "rate": _rate(one["frame_rate"]),
+            "backlog": f"{one['backlog']:,}",
+            "connections": f"{one['connections']:,}",
+            **_latency(one, ("p50", "p99", "p99.9", "max")),
+            "dead": _dead(one),
+        }
+        for one in figures["sources"]
+    ]
+    yield [
+        {
+            "topic of": name,
+            "partition": str(partition),
+            "position": f"{position:,}",
+            "lag": _number(lag),
+        }
+        for name, partition, position, lag in _places(figures["sources"])
+    ]
+
+
+def _steps_and_sinks(figures: dict[str, Any], about: str) -> Iterator[_Table]:
+    """Yield the tables of steps and of sinks; `about` stands before estimates."""
+    yield [
+        {
+            "step": one["label"],
+            "in": f"{about}{one['received']:,}",
+            "out": f"{about}{one['sent']:,}",
+            "rate": _rate(one["received_rate"]),
+            "load": f"{one['load']:.0%}",
+            **{name: _duration(one["time"][name]) for name in ("mean", "p50", "p99")},
+            "dead": _dead(one),
+        }
+        for one in figures["steps"]
+    ]
+    yield [
+        {
+            "sink": one["name"],
+            "delivered": f"{one['written']:,}",
+            "rate": _rate(one["write_rate"]),
+            "waiting": f"{one['waiting']:,}",
+            "oldest": _duration(one["waiting_for"]),
+            "connection": "full" if one["full"] else "up" if one["connected"] else "away",
+            "committed": _number(one["committed"]),
+            **_latency(one, ("p50", "p99")),
+            "dead": _dead(one),
+        }
+        for one in figures["sinks"]
+    ]
+
+
+def _states(figures: dict[str, Any], about: str) -> Iterator[_Table]:
+    """Yield the tables of windows, of state partitions, and of the busiest partition numbers."""
+    windows = [(one, one["windows"]) for one in figures["steps"] if "windows" in one]
+    yield [
+        {
+            "window": one["label"],
+            "open": _number(window["open"]),
+            "fired": f"{about}{window['fired']:,}",
+            "late": f"{sum(window['late'].values(), one['dead_letters'].get('late', 0)):,}",
+            "watermark behind": _duration(window["watermark_lag"]),
+            **_evenness(window),
+            "busiest keys": _keys(window),
+        }
+        for one, window in windows
+    ]
+    yield [
+        {
+            "state": one["name"],
+            "entities": _number(one["entities"]),
+            "visits": f"{about}{one['visits']:,}",
+            **_evenness(one),
+            "busiest keys": _keys(one),
+        }
+        for one in figures["partitions"]
+    ]
+    spreads = [(one["name"], one) for one in figures["partitions"]]
+    spreads += [(one["label"], window) for one, window in windows]
+    yield [
+        {
+            "partition number": str(one["number"]),
+            "of": name,
+            "visits": f"{about}{one['visits']:,}",
+            "share": f"{one['share']:.0%}",
+            "busiest keys": _keys(one),
+        }
+        for name, spread in spreads
+        for one in spread["busiest_numbers"][:_NUMBERS]
+    ]
+
+
+def _machines(figures: dict[str, Any]) -> Iterator[_Table]:
+    """Yield the tables of micro-batches, of what is on disk, of executors and of hosts."""
+    yield [
+        {"last micro-batch": name, "time": _duration(seconds)}
+        for name, seconds in figures["phases"].items()
+    ]
+    if kept := figures["kept"]:
+        size = kept["checkpoint_bytes"]
+        yield [
+            {
+                "input log": _size(kept["log_bytes"]),
+                "records": f"{kept['log_records']:,}",
+                "written": _ago(figures["time"], kept["log_written"]),
+                "checkpoint": "-" if size is None else _size(size),
+                "checkpoint written": _ago(figures["time"], kept["checkpoint_written"]),
+                "restarts": f"{kept['restarts']:,}",
+            }
+        ]
+    yield [
+        {
+            "executor": one["executor"],
+            "host": one["host"],
+            **{name: f"{one[name]:,}" for name in ("cores", "running", "tasks", "failed")},
+            "time": _duration(one["seconds"]),
+            "collections": _duration(one["gc_seconds"]),
+        }
+        for one in figures["executors"]
+    ]
+    yield [
+        {
+            "host": one["host"],
+            "records": f"{one['records']:,}",
+            "time": _duration(one["seconds"]),
+        }
+        for one in figures["hosts"]
+    ]
 
 
 def _places(sources: list[dict[str, Any]]) -> list[tuple[str, int, int, int | None]]:
@@ -211,26 +191,22 @@ def _places(sources: list[dict[str, Any]]) -> list[tuple[str, int, int, int | No
     return found
 
 
-def _spreads(figures: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return what has partition numbers, by name: state partitions and windows."""
-    windows = [(one["label"], one["windows"]) for one in figures["steps"] if "windows" in one]
-    return [(one["name"], one) for one in figures["partitions"]] + windows
-
-
-def _evenness(spread: dict[str, Any]) -> tuple[str, str]:
+def _evenness(spread: dict[str, Any]) -> _Row:
     """Return how many partition numbers there are, and their skew."""
-    return f"{spread['numbers']:,}", "-" if spread["skew"] is None else f"{spread['skew']:.2f}"
+    skew = spread["skew"]
+    return {"partitions": f"{spread['numbers']:,}", "skew": "-" if skew is None else f"{skew:.2f}"}
 
 
 def _keys(one: dict[str, Any]) -> str:
-    return ", ".join([f"{key['key']} {key['share']:.0%}" for key in one["busiest"][:_KEYS]])
+    return ", ".join([f"{key['key']} {key['share']:.0%}" for key in one["busiest"][:_KEYS]]) or "-"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def _lines_of(table: _Table) -> list[str]:
     """Return a table's lines, and an empty one; nothing for no rows."""
-    if not rows:
+    if not table:
         return []
-    cells = [[_fitted(escaped(cell)) for cell in row] for row in (heads, *rows)]
+    rows = [list(table[0]), *[list(row.values()) for row in table]]
+    cells = [[_fitted(escaped(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for first, *others in cells:
@@ -243,8 +219,8 @@ def _fitted(text: str) -> str:
     return text if len(text) <= _WIDEST else text[:_WIDEST] + "…"
 
 
-def _latency(one: dict[str, Any], names: Sequence[str]) -> list[str]:
-    return [_duration(one["latency"]["recent"][name]) for name in names]
+def _latency(one: dict[str, Any], names: Sequence[str]) -> _Row:
+    return {name: _duration(one["latency"]["recent"][name]) for name in names}
 
 
 def _dead(one: dict[str, Any]) -> str:
@@ -255,8 +231,12 @@ def _duration(seconds: float | None) -> str:
     return "-" if seconds is None else duration(seconds)
 
 
-def _ago(seconds: float | None) -> str:
-    return "never" if seconds is None else f"{duration(round(seconds, 1))} ago"
+def _number(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def _ago(now: float, then: float | None) -> str:
+    return "never" if then is None else f"{duration(round(max(0.0, now - then), 1))} ago"
 
 
 def _rate(rate: float) -> str:
