@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,24 +21,26 @@ from wallaroo.engine import (
     Stepper,
 )
 from wallaroo.errors import UnsupportedTopology
+from wallaroo.findings import Finding
 from wallaroo.kafka_records import Output, Produced
 from wallaroo.records import Consumed, Frame, Record
-from wallaroo.topology import Application
-from wallaroo.trace import Lineage, Trace, sorted_entities, sorted_windows
+from wallaroo.topology import Application, SinkId
+from wallaroo.trace import DeadLetter, Lineage, Trace, sorted_entities, sorted_windows
 from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.lives import Kept
 from wallaroo_reference.machine import Machine, process
 from wallaroo_reference.options import add_arguments, checkpoint_options
 
 if TYPE_CHECKING:
     from wallaroo.transport.stored import StoredCheckpoint
 
-_LATE_IN_A_LONG_RUN: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1}
-"""`Case.options` under which the second frame's sequence number needs more than 32 bits.
+_SMALL: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1, "records_a_life": 3}
+"""`Case.options` under which short runs are in what long ones come to.
 
-It is a multiple of 3 and 5: what is sent to so many partitions by its number goes to the same ones
-(kafka-13).
+The second frame's sequence number needs more than 32 bits. The first is a multiple of 3 and 5: what
+is sent to so many partitions by its number goes to the same ones (kafka-13).
 """
 
 
@@ -46,7 +51,7 @@ class ReferenceEngine:
 
     def capabilities(self) -> Capabilities:
         """Return what it claims: everything but faults."""
-        return Capabilities(recovery=True, kafka=True, small=_LATE_IN_A_LONG_RUN)
+        return Capabilities(recovery=True, kafka=True, small=_SMALL)
 
     def check(self, application: Application) -> None:
         """Refuse nothing: it runs every application that can be built."""
@@ -58,12 +63,12 @@ class ReferenceEngine:
     def run(self, case: Case) -> Trace:
         """Run one case.
 
-        The option ``thorough=True`` looks for findings at every call; ``first_sequence=N`` numbers
-        the frames from N inside the machine, while the trace counts from 0 as always.
+        Options: with ``thorough=True`` it looks for findings at every call. ``first_sequence=N``
+        numbers the frames from N inside the machine, while the trace counts from 0 as always. After
+        each N records with ``records_a_life=N`` the run goes on with a new machine, from what a
+        checkpoint keeps of the one before; it must not show (recover-1).
         """
-        stepper = _Stepper(
-            self._machine(case), case.application, case.options.get("first_sequence", 0)
-        )
+        stepper = _Stepper(self, case)
         for batch in _batches(case):
             stepper.feed(batch)
         return stepper.trace()
@@ -74,7 +79,7 @@ class ReferenceEngine:
         """Return the application, ready to take one record after the other."""
         options = {"thorough": isolation == "isolated"}
         case = Case(application, (), isolation=isolation, on_error=on_error, options=options)
-        return _Stepper(self._machine(case), application, 0)
+        return _Stepper(self, case)
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
         """Run cases one after the other."""
@@ -131,15 +136,20 @@ class ReferenceEngine:
         """Add the engine's own options of ``wallaroo run`` to `parser`."""
         add_arguments(parser)
 
-    def _machine(self, case: Case) -> Machine:
+    def machine(self, case: Case) -> Machine:
+        """Return a new machine for a case."""
         partitions = case.partitions or 1
+        keeps = "records_a_life" in case.options
         if case.isolation == "trusting":
-            return Compiled(case.application, partitions=partitions, on_error=case.on_error)
+            return Compiled(
+                case.application, partitions=partitions, on_error=case.on_error, keeps=keeps
+            )
         return Interpreter(
             case.application,
             partitions=partitions,
             on_error=case.on_error,
             thorough=bool(case.options.get("thorough", False)),
+            keeps=keeps,
         )
 
 
@@ -154,7 +164,7 @@ class CompiledEngine(ReferenceEngine):
             isolation=frozenset({"trusting"}),
             recovery=True,
             kafka=True,
-            small=_LATE_IN_A_LONG_RUN,
+            small=_SMALL,
         )
 
     def run(self, case: Case) -> Trace:
@@ -171,12 +181,20 @@ class CompiledEngine(ReferenceEngine):
 
 
 class _Stepper:
-    """A machine that takes records: `wallaroo.engine.Stepper`."""
+    """A machine that takes records (`wallaroo.engine.Stepper`), or several in turn."""
 
-    def __init__(self, machine: Machine, application: Application, first: int) -> None:
-        self._machine = machine
-        self._sources = application.sources
-        self._first = machine.sequence = first
+    def __init__(self, engine: ReferenceEngine, case: Case) -> None:
+        self._sources = case.application.sources
+        self._make = partial(engine.machine, case)
+        self._machine = self._make()
+        self._first = self._machine.sequence = case.options.get("first_sequence", 0)
+        self._life = self._rest = case.options.get("records_a_life", sys.maxsize)
+        self._kept = Kept(self._machine)
+        # What came of the machines before this one.
+        self._outputs: dict[SinkId, list[Output]] = {sink: [] for sink in self._machine.outputs}
+        self._letters: list[DeadLetter] = []
+        self._findings: list[Finding] = []
+        self._late: Counter[tuple[str, str]] = Counter()
 
     def take(self, record: Record) -> None:
         """Process a record."""
@@ -184,7 +202,11 @@ class _Stepper:
 
     def feed(self, batch: Sequence[Record]) -> None:
         """Process records that belong together; see `process`."""
-        process(self._machine, self._sources, batch)
+        while batch and self._machine.ended is None:
+            if not self._rest:
+                self._go_on_with_a_new_machine()
+            process(self._machine, self._sources, batch[: self._rest])
+            self._rest, batch = max(0, self._rest - len(batch)), batch[self._rest :]
 
     def due(self) -> int | None:
         """Return when time alone makes something due."""
@@ -193,6 +215,7 @@ class _Stepper:
     def trace(self) -> Trace:
         """Return what was done so far, with lineages counted from 0."""
         machine, first = self._machine, self._first
+        self._collect()
 
         def from_zero(lineage: Lineage) -> Lineage:
             return (lineage[0] - first, *lineage[1:])
@@ -204,24 +227,38 @@ class _Stepper:
 
         ended = machine.ended
         return Trace(
-            outputs={sink: tuple(map(sent, outputs)) for sink, outputs in machine.outputs.items()},
+            outputs={sink: tuple(map(sent, outputs)) for sink, outputs in self._outputs.items()},
             dead_letters=tuple(
-                [
-                    replace(letter, lineage=from_zero(letter.lineage))
-                    for letter in machine.dead_letters
-                ]
+                [replace(letter, lineage=from_zero(letter.lineage)) for letter in self._letters]
             ),
             entities=sorted_entities(machine.entities()),
             ended=None if ended is None else replace(ended, lineage=from_zero(ended.lineage)),
             findings=tuple(
                 [
                     replace(finding, lineage=from_zero(finding.lineage))
-                    for finding in machine.findings
+                    for finding in (*self._findings, *machine.findings)
                 ]
             ),
             windows=sorted_windows(machine.windows()),
-            late=dict(machine.late),
+            late=self._late + Counter(machine.late),
         )
+
+    def _go_on_with_a_new_machine(self) -> None:
+        self._collect()
+        self._findings += self._machine.findings
+        self._late += Counter(self._machine.late)
+        self._kept.take(self._machine)
+        self._machine = self._make()
+        self._kept.put(self._machine)
+        self._rest = self._life
+
+    def _collect(self) -> None:
+        """Take outputs and dead letters out of the machine."""
+        for sink, outputs in self._machine.outputs.items():
+            self._outputs[sink] += outputs
+            outputs.clear()
+        self._letters += self._machine.dead_letters
+        self._machine.dead_letters.clear()
 
 
 def _batches(case: Case) -> list[list[Record]]:

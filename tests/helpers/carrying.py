@@ -5,6 +5,7 @@ from __future__ import annotations
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.lives import Kept
 
 from wallaroo.records import Frame
 from wallaroo.trace import sorted_entities, sorted_windows
@@ -12,31 +13,6 @@ from wallaroo.trace import sorted_entities, sorted_windows
 EVERY = 3  # a machine gives up its place after so many records
 
 MACHINES = {"isolated": Interpreter, "trusting": Compiled}
-
-
-class Kept:
-    """What a checkpoint keeps, as a dictionary for each of a machine's cells."""
-
-    def __init__(self, machine):
-        self.cells = [{} for _ in machine.cells()]
-
-    def take(self, machine):
-        """Take what has changed, and where the machine stands."""
-        for kept, cells in zip(self.cells, machine.cells(), strict=True):
-            for known in cells.changed:
-                name, value = cells.named(known), cells.packed(known)
-                if value is None:
-                    kept.pop(name, None)
-                else:
-                    kept[name] = value
-            cells.changed.clear()
-        self.moment = machine.moment()
-
-    def put(self, machine):
-        """Put it into a fresh machine, which then stands where the other stood."""
-        for kept, cells in zip(self.cells, machine.cells(), strict=True):
-            cells.unpack([*kept.items()])
-        machine.go_on_from(self.moment)
 
 
 def take(machine, record):

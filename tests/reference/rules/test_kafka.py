@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from wallaroo_reference.compiled.machine import Compiled
-from wallaroo_reference.engine import _Stepper
 from wallaroo_reference.isolated.interpreter import Interpreter
+from wallaroo_reference.lives import Kept
 from wallaroo_reference.machine import process
 from wallaroo_reference.replay.describing import steps_json, steps_lines
 from wallaroo_reference.replay.steps import Steps
@@ -149,23 +149,18 @@ def test_the_machines_agree_on_partitions_and_time(run):
 def test_a_machine_goes_on_from_the_times_of_another(run, cut, other_way):
     application, log = run
     first, then = (Compiled, Interpreter) if other_way else (Interpreter, Compiled)
-    before = _Stepper(first(application, keeps=True), application, 0)
+    before, after = first(application, keeps=True), then(application, keeps=True)
+    kept = Kept(before)
     for record in log[:cut]:
-        before.take(record)
-    moment = before._machine.moment()
-    after = then(application, keeps=True)
-    for mine, its in zip(after.cells(), before._machine.cells(), strict=True):
-        cells = [(its.named(one), its.packed(one)) for one in its.identities()]
-        mine.unpack([(name, value) for name, value in cells if value is not None])
-    after.go_on_from(moment)
-    later = _Stepper(after, application, 0)
-    after.sequence = moment.sequence
+        process(before, application.sources, [record])
+    kept.take(before)
+    kept.put(after)
     for record in log[cut:]:
-        before.take(record)
-        later.take(record)
-    for sink, outputs in before._machine.outputs.items():
+        process(before, application.sources, [record])
+        process(after, application.sources, [record])
+    for sink, outputs in before.outputs.items():
         assert after.outputs[sink] == outputs[len(outputs) - len(after.outputs[sink]) :]
-    assert after.moment() == before._machine.moment()
+    assert after.moment() == before.moment()
 
 
 # -- decoders (kafka-7) ----------------------------------------------------------------------------

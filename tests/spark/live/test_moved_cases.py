@@ -10,7 +10,7 @@ import itertools
 from random import Random
 
 import pytest
-from carrying import WITHOUT_CUT, Kept, carried
+from carrying import WITHOUT_CUT, carried
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_mutants.patching import Change, Patch
@@ -18,6 +18,7 @@ from wallaroo_reference.checkpoints.blobs import decode, divided
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import _places
 from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint, _head_and_blobs, _read
+from wallaroo_reference.lives import Kept
 from wallaroo_spark.live import new_part
 from wallaroo_spark.live.layout import LAYOUT, layout_of, read_layout
 from wallaroo_spark.live.stored import StoredOnSpark

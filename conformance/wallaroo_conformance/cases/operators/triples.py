@@ -21,6 +21,7 @@ from wallaroo_conformance.cases.operators.computing_multi import MULTI_COMPUTATI
 from wallaroo_conformance.cases.operators.decoding import DECODERS
 from wallaroo_conformance.cases.operators.encoding import ENCODERS
 from wallaroo_conformance.cases.operators.marks import CODED, fail, no_key
+from wallaroo_conformance.cases.operators.routing import Name, Suit
 from wallaroo_conformance.cases.operators.stateful import STATE_COMPUTATIONS
 from wallaroo_conformance.cases.operators.stateful_multi import STATE_MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.table import Table, Trait
@@ -173,11 +174,13 @@ class ByAny(Extractor):
 
 @KEYS.add(*_OF_STEP, name="by_alike")
 class ByAlike(Extractor):
-    """A key extractor: keys that look alike, which messages of one pane have."""
+    """A key extractor: keys that look alike, which messages of one pane have, and no keys."""
 
     def extract_key(self, message: Any) -> Any:
-        """Return one of them, by the number."""
+        """Return one of them, by the number; for one letter what is equal to one and no key."""
         number = message[1] if type(message[1]) is int else 0
+        if message[0] == "b":
+            return (True, 1.0, Suit.HEARTS, Name("1"))[number % 4]
         return (1, "1", b"1", (1,), ((1,),), ("1",))[number % 6]
 
 
