@@ -403,7 +403,7 @@ class _Records:
         self._letters = "a" if self.all_equal else rng.choice(("a", "a", "ab", "abc"))
         self._steps: Sequence[int] = rng.choice(((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3)))
         self._gaps: Sequence[int] = rng.choice(
-            ((0, 0, 1, 2, 5, 10, 15, 40, -3), (0,), (0, 0, 5, 10), (4, 7), (0, 10, 20, 21))
+            ((0, 0, 1, 2, 5, 10, 15, 40, -3), (0,), (0, 0, 5, 10), (4, 7), (0, 10, 20, 21), _PAUSES)
         )
         self._late: Sequence[int] = rng.choice(
             ((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25))
@@ -439,6 +439,8 @@ class _Records:
         return Input(source.id, payload, self._at)
 
 
+_PAUSES = (0, 1, 2, 0, 1, 2, 60)
+"""Gaps: all that is open or idle comes to its end in one turn."""
 _ODD_TIMES = (*(("x", "yes", "one", "half", "below") * 2), str(1 << 63), str(TIME_END - 1))
 """Mostly no event times; and the last one."""
 _WRONG = (*MARKS, *"uco", *(("no event time",) * 3), "filtered", "filtered", "not decoded")
