@@ -118,7 +118,7 @@ def share_session(monkeypatch):
     """Let live examples use the session that all share, those with a checkpoint too.
 
     Else the JVM of a run with a checkpoint is its own, and has the checkpoint's lock: see
-    tests/spark/live/test_checkpoint_owner.py.
+    tests/spark/live/test_directory.py.
     """
     sessions = pytest.importorskip("wallaroo_spark.jvm.session")
     sessions.session()

@@ -5,19 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from small_steps import decode, encode
 
 import wallaroo
 from wallaroo import ApplicationBuilder, TCPSinkConfig, TCPSourceConfig, WallarooParameterError
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
-
-
-@wallaroo.encoder
-def encode(message):
-    return message
 
 
 @wallaroo.computation(name="double it")
@@ -40,17 +31,25 @@ def count_each(message, state):
     return [message], True
 
 
-@wallaroo.partition
-def first(message):
-    return message[0]
-
-
 def plain(message):
     return message
 
 
 def plain_with_state(message, state):
     return message, True
+
+
+@wallaroo.state_computation(name="own", state=list)
+def own(message, state):
+    return message
+
+
+class Numbers:
+    def initial_value(self):
+        return 0
+
+    def apply(self, last):
+        return None
 
 
 class Counts:
@@ -127,6 +126,13 @@ def sink(port=7002):
 
 def begun(pipeline="p"):
     return ApplicationBuilder("app").new_pipeline(pipeline, source())
+
+
+def words():
+    return wallaroo.source("words", source())
+
+
+NO_DURATIONS = (0, -1, 1.5, True, "1")
 
 
 def refused(call, *parts):

@@ -34,6 +34,11 @@ def whole(message):
     return message
 
 
+@wallaroo.key_extractor
+def first_word(message):
+    return message.split()[0]
+
+
 @wallaroo.encoder
 def line(message):
     return f"{message}\n"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from small_steps import stateful
+
 import wallaroo
-
-
-class Seen:
-    def __init__(self):
-        self.items = []
 
 
 class Message:
@@ -29,10 +26,6 @@ def encode(message):
 @wallaroo.partition
 def first(message):
     return message.text[:1]
-
-
-def stateful(function):
-    return wallaroo.state_computation(name=function.__name__)(function)
 
 
 @stateful

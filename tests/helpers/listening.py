@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 
+from small_steps import decode
+
 import wallaroo
 from wallaroo.frames import frames
 from wallaroo.transport.interfaces import Receiver
@@ -12,11 +14,6 @@ from wallaroo.transport.listener import Listener
 
 PAYLOADS = [b"one", b"", b"three", bytes(300), b"", b"x"]
 STREAM = frames(PAYLOADS)
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
 
 
 def source(**options):

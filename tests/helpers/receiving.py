@@ -85,6 +85,12 @@ class Receiver:
             reader.join(60)
 
 
+def read_all(peer: socket.socket) -> None:
+    """Read what a peer sends, to its end."""
+    while peer.recv(1 << 20):
+        pass
+
+
 def _shut(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

@@ -47,6 +47,33 @@ def keyed_by(function):
     return wallaroo.partition(function)
 
 
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def decode(payload):
+    return payload
+
+
+@wallaroo.kafka_decoder
+def record(record):
+    return record
+
+
+class Values:
+    """A decoder of records that is a class."""
+
+    def decode(self, value):
+        return value
+
+
+@wallaroo.encoder
+def encode(message):
+    return message
+
+
+@wallaroo.encoder
+def shown(message):
+    return repr(message)
+
+
 @computation
 def identity(message):
     return message

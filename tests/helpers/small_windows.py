@@ -86,6 +86,22 @@ class Gather:
         return f"{key}:{names}@{window.start / 10**9:g}-{window.end / 10**9:g}"
 
 
+class Total:
+    """An aggregation: how many messages there were."""
+
+    def initial_accumulator(self):
+        return 0
+
+    def update(self, message, total):
+        return total + 1
+
+    def combine(self, earlier, later):
+        return earlier + later
+
+    def output(self, key, total):
+        return total
+
+
 def said(result):
     """The outputs of a result's or session's only sink, without quotes."""
     return [output.decode()[1:-2] for output in result.output]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from small_steps import decode
 from wallaroo_spark.live.checkpoint import STAMP, Checkpoint
 from wallaroo_spark.live.stamped import write_stamped
 
@@ -16,11 +17,6 @@ from wallaroo.transport.identity import read_identity
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.stamps import Stamp
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload: bytes) -> bytes:
-    return payload
 
 
 @wallaroo.state_computation(name="count")

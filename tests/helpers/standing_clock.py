@@ -14,3 +14,8 @@ class Clock:
 
     def __call__(self) -> int:
         return self.now
+
+
+def time_of(message: str) -> int:
+    """The event time of a message such as ``a 5``: so many seconds past noon."""
+    return NOON + int(message.split()[1]) * SECOND

@@ -10,6 +10,7 @@ import pytest
 from counted import send
 from live_on_spark import PATIENCE, options
 from receiving import eventually
+from small_steps import decode, encode, whole
 from spark_cluster import QUICK, Cluster
 from wallaroo_spark.jvm.session import close_session, session
 from wallaroo_spark.jvm.settings import SessionSettings
@@ -70,11 +71,6 @@ def example(name, *arguments):
 # -- bounded cases ---------------------------------------------------------------------------
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def whole(payload):
-    return payload
-
-
 class Executors:
     """The daemons of Python workers under which an entity was touched: one for each executor."""
 
@@ -88,22 +84,12 @@ def note_executor(message, executors):
     return str(os.getppid()), True
 
 
-@wallaroo.partition
-def itself(message):
-    return message
-
-
-@wallaroo.encoder
-def show(message):
-    return message
-
-
 def where():
     return (
         wallaroo.ApplicationBuilder("where")
-        .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, whole))
-        .to_state_partition(note_executor, Executors, "executors", itself)
-        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, show))
+        .new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+        .to_state_partition(note_executor, Executors, "executors", whole)
+        .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode))
         .build()
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
-from builder_parts import decode
+from builder_parts import Numbers
+from small_steps import decode
 
 from wallaroo import (
     GenSourceConfig,
@@ -57,14 +58,6 @@ def test_frame_3_max_size_is_one_mebibyte_unless_told():
     assert TCPSourceConfig("h", 1, decode).max_size == 1 << 20
     assert TCPSourceConfig("h", 1, decode, max_size=0).max_size == 0
     assert TCPSourceConfig("h", 1, decode, 5).max_size == 5
-
-
-class Numbers:
-    def initial_value(self):
-        return 0
-
-    def apply(self, last):
-        return None
 
 
 def test_config_a_source_with_and_without_a_name():

@@ -9,7 +9,9 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from builder_parts import decode, sink, source
+from builder_parts import sink, source
+from small_steps import decode
+from small_windows import Total
 
 import wallaroo
 from wallaroo.drawing.layout import HEIGHT, Layout
@@ -60,20 +62,6 @@ def crossing():
             ab.to_state_partition(step(f"at {partition}"), Count, partition, first_byte)
         ab.to_sinks([sink(), sink(7003)])
     return ab.build()
-
-
-class Total:
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, total):
-        return total + 1
-
-    def combine(self, earlier, later):
-        return earlier + later
-
-    def output(self, key, total):
-        return b"%d" % total
 
 
 def totals(name):

@@ -7,32 +7,12 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from small_steps import Values, decode, encode, record
 
 import wallaroo
 from wallaroo.errors import WallarooParameterError
 from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.kafka_records import murmur2, partition_of
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def of_value(value):
-    return value
-
-
-@wallaroo.kafka_decoder
-def of_record(record):
-    return record
-
-
-class OnlyDecode:
-    def decode(self, value):
-        return value
-
-
-@wallaroo.encoder
-def encode(message):
-    return message
-
 
 PAIRS = [("a", 9092), ("b", 7)]
 
@@ -40,20 +20,20 @@ PAIRS = [("a", 9092), ("b", 7)]
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        (("in", "a,b:7", of_value), {}),
-        (("in", PAIRS, of_value), {}),
-        (("in", [("a", "9092"), "b:7"], of_value), {}),
-        (("name", "in", "a,b:7", of_value), {}),
-        (("in", PAIRS, "Warn", of_value), {}),
-        (("name", "in", PAIRS, "Warn", of_value), {}),
-        (("in",), {"brokers": PAIRS, "decoder": of_value}),
-        ((), {"topic": "in", "brokers": PAIRS, "decoder": of_value}),
+        (("in", "a,b:7", decode), {}),
+        (("in", PAIRS, decode), {}),
+        (("in", [("a", "9092"), "b:7"], decode), {}),
+        (("name", "in", "a,b:7", decode), {}),
+        (("in", PAIRS, "Warn", decode), {}),
+        (("name", "in", PAIRS, "Warn", decode), {}),
+        (("in",), {"brokers": PAIRS, "decoder": decode}),
+        ((), {"topic": "in", "brokers": PAIRS, "decoder": decode}),
     ],
 )
 def test_a_source_is_written_in_any_published_form(given, named):
     config = KafkaSourceConfig(*given, **named)
     assert (config.topic, config.brokers, config.log_level) == ("in", tuple(PAIRS), "Warn")
-    assert config == KafkaSourceConfig("in", PAIRS, of_value)
+    assert config == KafkaSourceConfig("in", PAIRS, decode)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +73,7 @@ def test_a_sink_is_written_in_any_published_form(given, named):
     ],
 )
 def test_what_a_source_cannot_be_is_refused(named, said):
-    usual = {"topic": "in", "brokers": "a:1", "decoder": of_value}
+    usual = {"topic": "in", "brokers": "a:1", "decoder": decode}
     with pytest.raises(WallarooParameterError, match=re.escape(said)):
         KafkaSourceConfig(**{**usual, **named})
 
@@ -116,7 +96,7 @@ def test_what_a_sink_cannot_be_is_refused(given, named, said):
 
 def test_start_is_a_word_a_time_or_offsets():
     def start(value):
-        return KafkaSourceConfig("in", "a:1", of_value, start=value).start
+        return KafkaSourceConfig("in", "a:1", decode, start=value).start
 
     assert start("latest") == "latest"
     assert start(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)) == start(10**9) == 10**9
@@ -145,19 +125,19 @@ def test_an_option_of_the_client_that_breaks_a_rule_is_refused_with_the_reason(
     said = (
         f"the option {re.escape(option)} is not yours to set \\(kafka-17\\): .*{re.escape(reason)}"
     )
-    for kind, component in ((KafkaSourceConfig, of_value), (KafkaSinkConfig, encode)):
+    for kind, component in ((KafkaSourceConfig, decode), (KafkaSinkConfig, encode)):
         with pytest.raises(WallarooParameterError, match=said):
             kind("t", "a:1", component, kafka={option: "x"})
     file = tmp_path / "client.properties"
     file.write_text(f"# comment\n\n{option} = x\n")
-    config = KafkaSourceConfig("t", "a:1", of_value, kafka=file)  # it is read when a run begins
+    config = KafkaSourceConfig("t", "a:1", decode, kafka=file)  # it is read when a run begins
     with pytest.raises(WallarooParameterError, match=said):
         config.kafka.read()
 
 
 def test_options_from_a_file_are_read_when_a_run_begins(tmp_path):
     file = tmp_path / "client.properties"
-    config = KafkaSourceConfig("t", "a:1", of_value, kafka=str(file))
+    config = KafkaSourceConfig("t", "a:1", decode, kafka=str(file))
     with pytest.raises(WallarooParameterError, match="cannot be read: No such file"):
         config.kafka.read()
     file.write_text("sasl.username=me\n  sasl.password = a=b \n")
@@ -171,7 +151,7 @@ def test_options_from_a_file_are_read_when_a_run_begins(tmp_path):
 @pytest.mark.parametrize("value", ["s3cret", ["s3cret"]])
 def test_no_secret_is_shown(value):
     try:
-        config = KafkaSourceConfig("t", "a:1", of_value, kafka={"sasl.password": value})
+        config = KafkaSourceConfig("t", "a:1", decode, kafka={"sasl.password": value})
     except WallarooParameterError as error:
         shown = str(error)
     else:
@@ -184,9 +164,7 @@ def test_no_secret_is_shown(value):
 # -- components ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("decoder", "whole"), [(of_value, False), (of_record, True), (OnlyDecode, False)]
-)
+@pytest.mark.parametrize(("decoder", "whole"), [(decode, False), (record, True), (Values, False)])
 def test_a_decoder_gets_the_value_or_the_record(decoder, whole):
     config = pickle.loads(pickle.dumps(KafkaSourceConfig("t", "a:1", decoder)))
     assert (config.decoder.whole, config.whole) == (whole, whole)
@@ -194,12 +172,12 @@ def test_a_decoder_gets_the_value_or_the_record(decoder, whole):
 
 
 def test_the_records_own_time_is_for_kafka_alone():
-    config = KafkaSourceConfig("t", "a:1", of_value, event_time=wallaroo.kafka_timestamp)
+    config = KafkaSourceConfig("t", "a:1", decode, event_time=wallaroo.kafka_timestamp)
     assert pickle.loads(pickle.dumps(config)).whole
     with pytest.raises(WallarooParameterError, match="only records of Kafka have a timestamp"):
-        wallaroo.TCPSourceConfig("h", 0, of_value, event_time=wallaroo.kafka_timestamp)
+        wallaroo.TCPSourceConfig("h", 0, decode, event_time=wallaroo.kafka_timestamp)
     with pytest.raises(WallarooParameterError, match="decodes records of Kafka"):
-        wallaroo.TCPSourceConfig("h", 0, of_record)
+        wallaroo.TCPSourceConfig("h", 0, record)
 
 
 # -- the command line ------------------------------------------------------------------------------
@@ -238,12 +216,12 @@ def test_an_option_that_is_missing_or_wrong_is_named(args, said):
 
 
 def test_parsers_make_configurations():
-    source = wallaroo.DefaultKafkaSourceCLIParser(of_value, until="end")(_SOURCE)
-    assert source == KafkaSourceConfig("in", PAIRS, of_value, until="end")
+    source = wallaroo.DefaultKafkaSourceCLIParser(decode, until="end")(_SOURCE)
+    assert source == KafkaSourceConfig("in", PAIRS, decode, until="end")
     sink = wallaroo.DefaultKafkaSinkCLIParser(encode)(_SINK)
     assert sink == KafkaSinkConfig("out", "a:1", encode)
     args = ["--x_kafka_source_topic=t", "--x_kafka_source_brokers=a", *_SOURCE]
-    assert wallaroo.CustomKafkaSourceCLIParser("x", of_value)(args).topic == "t"
+    assert wallaroo.CustomKafkaSourceCLIParser("x", decode)(args).topic == "t"
     args = ["--x_kafka_sink_topic=t", "--x_kafka_sink_brokers=a"]
     assert wallaroo.CustomKafkaSinkCLIParser("x", encode)(args).topic == "t"
     with pytest.raises(WallarooParameterError, match="letters, digits and underscores"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from small_steps import record
+from small_windows import Total
 
 import wallaroo
 from wallaroo import KafkaRecord, testing
@@ -11,18 +13,13 @@ from wallaroo.records import Assigned, Consumed, End, Tick, Unused
 from wallaroo.testing.input import input_log_of
 
 
-@wallaroo.kafka_decoder
-def whole(record):
-    return record
-
-
 @wallaroo.encoder
 def as_text(record):
     return f"{record.topic} {record.partition} {record.offset}", record.key
 
 
 def application(**how):
-    source = wallaroo.KafkaSourceConfig("in", "h:1", whole, **how)
+    source = wallaroo.KafkaSourceConfig("in", "h:1", record, **how)
     sink = wallaroo.KafkaSinkConfig("out", "h:1", as_text)
     return wallaroo.build_application("a", wallaroo.source("s", source).to_sink(sink))
 
@@ -113,17 +110,6 @@ def test_what_no_topic_can_hold_is_refused(records, how, said):
         log({"s": records}, **how)
 
 
-class Count:
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, accumulator):
-        return accumulator + 1
-
-    def output(self, key, accumulator):
-        return accumulator
-
-
 @wallaroo.encoder
 def number(message):
     return str(message)
@@ -131,9 +117,9 @@ def number(message):
 
 def windowed(**how):
     source = wallaroo.KafkaSourceConfig(
-        "in", "h:1", whole, event_time=wallaroo.kafka_timestamp, **how
+        "in", "h:1", record, event_time=wallaroo.kafka_timestamp, **how
     )
-    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Count)
+    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
     sink = wallaroo.KafkaSinkConfig("out", "h:1", number, partitions=4)
     return wallaroo.build_application("w", wallaroo.source("s", source).to(step).to_sink(sink))
 
@@ -203,8 +189,8 @@ class TestPartitionsAreSourcesOfTheirOwn:
 @pytest.mark.parametrize("isolation", ["isolated", "trusting"])
 def test_without_event_times_partitions_do_not_matter(isolation):
     """time-3: the watermark is the arrival time; outputs have it as their timestamp."""
-    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Count)
-    source = wallaroo.KafkaSourceConfig("in", "h:1", whole)
+    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
+    source = wallaroo.KafkaSourceConfig("in", "h:1", record)
     sinks = [wallaroo.KafkaSinkConfig("out", "h:1", number)]
     application = wallaroo.build_application(
         "w", wallaroo.source("s", source).to(step).to_sinks(sinks)

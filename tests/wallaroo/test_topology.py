@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from small_steps import whole
 
 import wallaroo
 from wallaroo.topology import Sink, Source, Step
@@ -20,11 +21,6 @@ def count(message, state):
     return message, True
 
 
-@wallaroo.partition
-def part(message):
-    return message
-
-
 @pytest.fixture(scope="module")
 def application(add_pipeline):
     builder = wallaroo.ApplicationBuilder("app")
@@ -32,14 +28,14 @@ def application(add_pipeline):
         builder,
         ("to", compute),
         ("to_parallel", compute),
-        ("to_state_partition", count, dict, "shared", part, ["b", "a"]),
+        ("to_state_partition", count, dict, "shared", whole, ["b", "a"]),
         sinks=2,
     )
     add_pipeline(
         builder,
         ("to_stateful", count, list, "one"),
-        ("to_state_partition", count, dict, "shared", part, ["a", "b"]),
-        ("to_state_partition_u64", count, dict, "numbers", part),
+        ("to_state_partition", count, dict, "shared", whole, ["a", "b"]),
+        ("to_state_partition_u64", count, dict, "numbers", whole),
         name="q",
         sinks=0,
     )

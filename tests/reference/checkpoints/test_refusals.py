@@ -194,41 +194,6 @@ def test_another_application_is_refused(tmp_path, app, partitions, said):
     in_one_line(error)
 
 
-def test_a_checkpoint_in_use_is_waited_for_and_refused(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("wallaroo.transport.checkpoint._LOCK_TIMEOUT", 0.05)
-    monkeypatch.setattr("wallaroo.transport.checkpoint._SAY_AFTER", 0.0)
-    caplog.set_level("INFO", "wallaroo")
-    recovery = opened(tmp_path / "c")
-    with pytest.raises(CheckpointError, match="in use by another run") as error:
-        opened(tmp_path / "c")
-    in_one_line(error)
-    [said] = caplog.messages
-    assert "waiting for its end" in said
-    recovery.close()
-    opened(tmp_path / "c").close()
-
-
-def test_it_is_for_its_owner_alone(tmp_path):
-    filled(tmp_path / "c")
-    for path in [tmp_path / "c", *(tmp_path / "c").rglob("*")]:
-        assert path.stat().st_mode & 0o077 == 0, path
-
-
-@pytest.mark.parametrize("name", ["identity.json", "reference/state.db", "reference/state.db-wal"])
-@pytest.mark.parametrize("kind", ["FIFO", "folder", "device"])
-def test_what_is_no_regular_file_is_refused_in_a_line(tmp_path, capsys, name, kind):
-    filled(tmp_path / "c")
-    path = tmp_path / "c" / name
-    path.unlink(missing_ok=True)
-    make = {"FIFO": os.mkfifo, "folder": os.mkdir, "device": lambda it: it.symlink_to("/dev/zero")}
-    make[kind](path)
-    with pytest.raises(CheckpointError, match="not a regular file") as error:
-        opened(tmp_path / "c")
-    assert name in in_one_line(error)
-    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
 @pytest.mark.parametrize("name", ["lock", "input/lock", "input/reserve"])
 def test_a_fifo_where_nothing_is_read_is_no_reason_to_wait(tmp_path, name):
     filled(tmp_path / "c")
@@ -236,15 +201,6 @@ def test_a_fifo_where_nothing_is_read_is_no_reason_to_wait(tmp_path, name):
     os.mkfifo(tmp_path / "c" / name)
     assert main(["checkpoint", str(tmp_path / "c")]) == 0
     opened(tmp_path / "c").close()
-
-
-@pytest.mark.parametrize("part", [".", "reference", "input"])
-def test_what_others_can_write_is_refused(tmp_path, part):
-    filled(tmp_path / "c")
-    (tmp_path / "c" / part).chmod(0o770)
-    with pytest.raises(CheckpointError, match=r"others can write into .*chmod -R go-rwx") as error:
-        restored(tmp_path / "c")
-    in_one_line(error)
 
 
 def test_a_checkpoint_on_a_disk_that_nobody_can_write_can_be_looked_at(tmp_path, monkeypatch):

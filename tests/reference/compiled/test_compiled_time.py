@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+from counted import text
 from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.compiled.ranges import RangePanes
@@ -19,11 +20,6 @@ from wallaroo.topology import Codec
 
 ENGINE = ReferenceEngine()
 HERE = Path(__file__).parent
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload.decode()
 
 
 @wallaroo.encoder
@@ -78,7 +74,7 @@ def test_compiled_where_time_decides_nothing_no_line_serves_it():
 
 
 def counted(windows, *, event_time=None, aggregation=None):
-    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, event_time=event_time)
+    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, text, event_time=event_time)
     return wallaroo.build_application(
         "counted",
         wallaroo.source("p", config)
@@ -196,7 +192,7 @@ def test_route_6_behind_windows_with_a_key_a_state_has_one_entity():
         return str(len(seen)), True
 
     builder = wallaroo.ApplicationBuilder("app")
-    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
+    builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
     builder.to_window(wallaroo.count_windows(1).over(Texts()), letter)
     application = builder.to_stateful(count, list, "seen").to_sink(sink()).build()
     for isolation in ("isolated", "trusting"):

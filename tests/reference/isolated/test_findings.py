@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from finding_parts import Message, Seen, count, decode, encode, first, stateful
+from finding_parts import Message, count, decode, encode, first
+from small_steps import Seen, stateful
 
 import wallaroo
 from wallaroo import testing

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import pytest
-from finding_parts import CountsCalls, Message, Seen, count
+from finding_parts import CountsCalls, Message, count
+from small_steps import Seen
 
 from wallaroo.findings import FindingKind
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import threading
 
 import pytest
+from small_steps import Seen
 
 import wallaroo
 from wallaroo.engine import Case, load_engine
-
-
-class Seen:
-    def __init__(self):
-        self.items = []
 
 
 class Message:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_steps import Values, record
+from small_topics import log_of, whole, windowed
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.lives import Kept
@@ -16,36 +20,8 @@ import wallaroo
 from wallaroo import KafkaOutput, KafkaRecord, testing
 from wallaroo.engine import Case, load_engine
 from wallaroo.kafka_records import Produced
-from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused
+from wallaroo.records import Assigned, Consumed, Record
 from wallaroo.trace import Trace
-
-SECOND = 10**9
-
-
-@wallaroo.kafka_decoder
-def whole(record):
-    if record.key == b"bad":
-        raise ValueError("bad")
-    return None if record.key == b"none" else (record.partition, record.offset)
-
-
-class Values:
-    def decode(self, value):
-        return value
-
-
-class Collect:
-    def initial_accumulator(self):
-        return []
-
-    def update(self, message, accumulator):
-        accumulator.append(message)
-
-    def combine(self, earlier, later):
-        return earlier + later
-
-    def output(self, key, accumulator):
-        return accumulator
 
 
 @wallaroo.encoder
@@ -53,85 +29,19 @@ def as_text(message):
     return repr(message), "key"
 
 
-@wallaroo.encoder
-def framed(message):
-    return repr(message)
+def run_of(seed):
+    """An application and a log, by chance."""
+    chance = Random(seed)
+    application = windowed(chance, wallaroo.KafkaSinkConfig("out", "h:1", as_text, partitions=3))
+    return application, log_of(chance, application)
 
 
-def windowed(idle_after, event_time, delay, merged):
-    """Windows over a Kafka source, perhaps merged with one over TCP, to sinks of both kinds."""
-    tcp = wallaroo.TCPSourceConfig(
-        "127.0.0.1", 0, wallaroo.decoder(header_length=4, length_fmt=">I")(lambda payload: payload)
-    )
-    config = wallaroo.KafkaSourceConfig(
-        "in", "h:1", whole, event_time=event_time, idle_after=idle_after
-    )
-    step = wallaroo.range_windows(4 * SECOND).with_slide(2 * SECOND).with_delay(delay)
-    source = wallaroo.source("kafka", config)
-    if merged:
-        source = source.merge(wallaroo.source("tcp", tcp))
-    return wallaroo.build_application(
-        "both",
-        source.to(step.over(Collect)).to_sinks(
-            [
-                wallaroo.KafkaSinkConfig("out", "h:1", as_text, partitions=3),
-                wallaroo.TCPSinkConfig("127.0.0.1", 1, framed),
-            ]
-        ),
-    )
+seeds = st.integers(0, 2**32)
 
 
-_partitions = st.integers(0, 1)
-_records = st.builds(
-    lambda partition, seconds, key: KafkaRecord(
-        b"v", key, timestamp=None if seconds is None else seconds * SECOND, partition=partition
-    ),
-    _partitions,
-    st.sampled_from([None, *range(20)]),
-    st.sampled_from([None] * 9 + [b"bad", b"none"]),
-)
-_steps = st.one_of(
-    *[st.builds(lambda record: Consumed("kafka", record), _records)] * 12,
-    st.builds(lambda ones: Assigned("kafka", tuple((p, 0, None) for p in sorted(ones))),
-              st.sets(_partitions, min_size=1)),
-    st.builds(lambda partition: End("kafka", partition=partition), _partitions),
-    st.builds(lambda numbers: Unused("kafka", numbers), st.integers(1, 3)),
-    st.just(Frame("tcp", b"f")),
-    st.just(End("tcp")),
-    st.just(Tick(0)),
-)  # fmt: skip
-
-
-_applications = st.builds(
-    windowed,
-    st.sampled_from([None, 2 * SECOND, 5 * SECOND]),
-    st.sampled_from([None, *[wallaroo.kafka_timestamp] * 3]),
-    st.sampled_from([0, SECOND]),
-    st.booleans(),
-)
-
-
-@st.composite
-def runs(draw):
-    """Records whose arrival times grow, in pieces that arrive at one time."""
-    application = draw(_applications)
-    made, now, ended = [], 0, set()
-    for step in draw(st.lists(_steps, min_size=5, max_size=30)):
-        partition = getattr(getattr(step, "record", step), "partition", None)
-        if partition in ended and not isinstance(step, End):
-            continue  # it gives nothing more
-        if application.sources.keys() == {"kafka"} and getattr(step, "source", "") == "tcp":
-            continue
-        if isinstance(step, End) and step.source == "kafka":
-            ended.add(step.partition)
-        now += draw(st.sampled_from([0, 0, SECOND, 3 * SECOND]))
-        made.append(type(step)(**{**{k: getattr(step, k) for k in step.__slots__}, "at": now}))
-    return application, made
-
-
-@given(runs())
-def test_the_machines_agree_on_partitions_and_time(run):
-    application, log = run
+@given(seeds)
+def test_the_machines_agree_on_partitions_and_time(seed):
+    application, log = run_of(seed)
     reference = load_engine("reference")
     isolated = reference.run(Case(application, log))
     trusting = reference.run(Case(application, log, isolation="trusting"))
@@ -139,25 +49,25 @@ def test_the_machines_agree_on_partitions_and_time(run):
     whens = [
         testing.Session(application, isolation=mode)._stepper for mode in ("isolated", "trusting")
     ]
-    for record in log:
+    for one in log:
         for stepper in whens:
-            stepper.take(record)
+            stepper.take(one)
         assert len({stepper.due() for stepper in whens}) == 1
 
 
-@given(runs(), st.integers(0, 25), st.booleans())
-def test_a_machine_goes_on_from_the_times_of_another(run, cut, other_way):
-    application, log = run
+@given(seeds, st.integers(0, 25), st.booleans())
+def test_a_machine_goes_on_from_the_times_of_another(seed, cut, other_way):
+    application, log = run_of(seed)
     first, then = (Compiled, Interpreter) if other_way else (Interpreter, Compiled)
     before, after = first(application, keeps=True), then(application, keeps=True)
     kept = Kept(before)
-    for record in log[:cut]:
-        process(before, application.sources, [record])
+    for one in log[:cut]:
+        process(before, application.sources, [one])
     kept.take(before)
     kept.put(after)
-    for record in log[cut:]:
-        process(before, application.sources, [record])
-        process(after, application.sources, [record])
+    for one in log[cut:]:
+        process(before, application.sources, [one])
+        process(after, application.sources, [one])
     for sink, outputs in before.outputs.items():
         assert after.outputs[sink] == outputs[len(outputs) - len(after.outputs[sink]) :]
     assert after.moment() == before.moment()
@@ -172,19 +82,9 @@ def bounded(decoder, encoder, **how):
     return wallaroo.build_application("b", wallaroo.source("s", source).to_sink(sink))
 
 
-@wallaroo.kafka_decoder
-def fields(record):
-    return record
-
-
 @wallaroo.encoder
 def value_and_key(record):
     return record.value, record.key
-
-
-@wallaroo.encoder
-def itself(message):
-    return message
 
 
 def both(application, records):
@@ -297,14 +197,14 @@ def test_what_is_done_with_a_record_can_be_explained():
     noted = []
     steps = Steps()
     steps.on_step = noted.append
-    application = bounded(fields, value_and_key)
+    application = bounded(record, value_and_key)
     machine = Interpreter(application, observer=steps)
     records: list[Record] = [
         Assigned("s", ((0, 0, None),)),
         Consumed("s", KafkaRecord(b"v", b"k", (("h", None),))),
     ]
-    for record in [*records, Consumed("s", KafkaRecord(None, partition=1, offset=7))]:
-        process(machine, application.sources, [record])
+    for one in [*records, Consumed("s", KafkaRecord(None, partition=1, offset=7))]:
+        process(machine, application.sources, [one])
     text = "\n".join(steps_lines(noted))
     assert "record 0: source s reads partitions from 0 s" in text
     assert "record 1: partition 0, offset -1 of s at 0 s: b'v', key b'k'" in text

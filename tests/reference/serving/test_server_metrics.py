@@ -10,8 +10,9 @@ from typing import cast
 import pytest
 from counted import Count, line, text, whole
 from ports import free_port
-from receiving import eventually
+from receiving import eventually, read_all
 from served import BOTH
+from small_steps import words
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.serving.server import Server
 
@@ -23,11 +24,6 @@ from wallaroo.metrics.probes import Probes
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.snapshot import snapshot
 from wallaroo.transport.input_log import InputLog, InputLogFullError
-
-
-@wallaroo.computation_multi(name="words")
-def words(message):
-    return message.split()
 
 
 @wallaroo.computation(name="whole numbers")
@@ -213,7 +209,7 @@ def test_a_stalled_sink_shows_it_and_then_how_long_it_took(start):
         stalled = time.monotonic()
         time.sleep(0.3)
         stall = time.monotonic() - stalled
-        reader = threading.Thread(target=_read_all, args=(peer,))
+        reader = threading.Thread(target=read_all, args=(peer,))
         reader.start()
         sender.join()
         eventually(lambda: run.figures()["sinks"][0]["written"] == 400)
@@ -225,11 +221,6 @@ def test_a_stalled_sink_shows_it_and_then_how_long_it_took(start):
     assert sink["written"] == 400
     assert sink["latency"]["whole"]["max"] >= stall
     assert sink["latency"]["whole"]["count"] == 400
-
-
-def _read_all(peer):
-    while peer.recv(1 << 20):
-        pass
 
 
 def test_a_disk_that_takes_nothing_is_why_sources_are_not_read(start, tmp_path, monkeypatch):

@@ -8,22 +8,9 @@ import threading
 from counted import send, sink, source
 from receiving import eventually
 from served import stopped
+from small_windows import Total
 
 import wallaroo
-
-
-class Count:
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, count):
-        return count + 1
-
-    def combine(self, earlier, later):
-        return earlier + later
-
-    def output(self, key, count):
-        return str(count)
 
 
 class Numbers:
@@ -51,12 +38,12 @@ def built(receiver, pipeline):
 
 def test_window_6_what_is_late_is_counted_in_the_summary(serve, receiver):
     windows = wallaroo.range_windows(wallaroo.seconds(10)).with_slide(wallaroo.seconds(5))
-    counted = windows.with_late_data_policy("drop").over(Count)
+    counted = windows.with_late_data_policy("drop").over(Total)
     pipeline = source(event_time=lambda message: wallaroo.seconds(int(message))).to(counted)
     handle = serve(built(receiver, pipeline))
     send(handle, "12", "1", "8")  # 5 to 15 is open still, and 8 lies in it
     summary = stopped(handle)
-    assert summary.late == {("Count", "dropped"): 1, ("Count", "partly"): 1}
+    assert summary.late == {("Total", "dropped"): 1, ("Total", "partly"): 1}
     assert summary.dead_letters == {}
 
 

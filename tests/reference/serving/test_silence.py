@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from small_steps import Values, encode
+from small_windows import Total
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 
@@ -16,33 +18,12 @@ SECOND = 10**9
 BROKERS = "127.0.0.1:9092"
 
 
-class Values:
-    def decode(self, value):
-        return value
-
-
-class Count:
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, count):
-        return count + 1
-
-    def output(self, key, count):
-        return count
-
-
-@wallaroo.encoder
-def itself(message):
-    return message
-
-
 def windowed(**options):
     source = wallaroo.KafkaSourceConfig(
         "in", BROKERS, Values, event_time=wallaroo.kafka_timestamp, **options
     )
-    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Count)
-    sink = wallaroo.KafkaSinkConfig("out", BROKERS, itself)
+    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
+    sink = wallaroo.KafkaSinkConfig("out", BROKERS, encode)
     pipeline = wallaroo.source("s", source).to(step).to_sink(sink)
     return wallaroo.build_application("windowed", pipeline)
 

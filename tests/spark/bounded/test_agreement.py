@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from counted import line
+from small_steps import Seen
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.search.budget import Budget
 from wallaroo_spark.engine import SparkEngine
@@ -17,11 +19,6 @@ from wallaroo.engine import Case, TaskFault
 from wallaroo.trace import Reason
 
 pytestmark = pytest.mark.xdist_group("spark")
-
-
-class Box:
-    def __init__(self):
-        self.items = []
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -58,22 +55,17 @@ def letter(message):
     return message[0][0]
 
 
-@wallaroo.encoder
-def show(message):
-    return f"{message}\n"
-
-
 def build(*steps):
     builder = wallaroo.ApplicationBuilder("agreement")
     builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, words)).to(each)
     for method, *arguments in steps:
         getattr(builder, method)(*arguments)
-    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, show)).build()
+    return builder.to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 7002, line)).build()
 
 
 CHAINED = (
-    ("to_state_partition", collect, Box, "first", letter),
-    ("to_stateful", last, Box, "second"),
+    ("to_state_partition", collect, Seen, "first", letter),
+    ("to_stateful", last, Seen, "second"),
 )
 
 
@@ -111,11 +103,11 @@ def stumble(message):
 
 @wallaroo.partition
 def gone(message):
-    return weakref.proxy(Box()) if message == "gone" else message
+    return weakref.proxy(Seen()) if message == "gone" else message
 
 
 def test_dead_1_objects_that_cannot_be_asked_what_they_are_harm_no_other(spark_engine, reference):
-    keyed = ("to_state_partition", collect, Box, "first", gone)
+    keyed = ("to_state_partition", collect, Seen, "first", gone)
     case = Case(build(("to", stumble), keyed), log("a x b", "gone a"))
     found = spark_engine.run(case)
     assert [(d.step, d.reason) for d in found.dead_letters] == [
@@ -150,7 +142,7 @@ def test_recover_1_a_task_whose_worker_dies_takes_effect_once(
     spark_engine, reference, tmp_path, stage, batches
 ):
     path = str(tmp_path / "calls")
-    app = build(("to_stateful", note, Box, "first"), ("to_stateful", last, Box, "second"))
+    app = build(("to_stateful", note, Seen, "first"), ("to_stateful", last, Seen, "second"))
     case = Case(app, log(path, path, path), batches, faults=[TaskFault(0, stage, attempts=2)])
     found = spark_engine.run(case)
     calls = (tmp_path / "calls").read_text().count("called")
@@ -165,7 +157,7 @@ def test_more_dead_attempts_than_spark_survives_are_refused(spark_engine):
 
 
 def test_an_entity_of_10_mb_a_message_and_an_output_of_5(spark_engine):
-    steps = ("to", blow_up), ("to_stateful", keep, Box, "kept")
+    steps = ("to", blow_up), ("to_stateful", keep, Seen, "kept")
     trace = spark_engine.run(Case(build(*steps), log("large", "x"), batches=(1,)))
     large, after = trace.outputs["p", 0]
     assert large == b"large" * (1 << 20) + b"\n"
@@ -215,10 +207,10 @@ def test_a_pipeline_of_hundreds_of_steps(spark_engine):
 
 
 def test_entities_come_back_as_objects(spark_engine):
-    application = build(("to_state_partition", collect, Box, "boxes", letter))
+    application = build(("to_state_partition", collect, Seen, "boxes", letter))
     result = testing.run(application, {"p": [b"a1 b1", b"a2"]}, engine="spark")
     assert {key: box.items for key, box in result.entities["boxes"].items()} == {
         "a": ["a1", "a2"],
         "b": ["b1"],
     }
-    assert {type(box) for box in result.entities["boxes"].values()} == {Box}
+    assert {type(box) for box in result.entities["boxes"].values()} == {Seen}

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from small_steps import decode
 from wallaroo_spark.jvm.temporary import TemporaryDirectory, remove_abandoned
 from wallaroo_spark.live.checkpoint import Checkpoint
 
@@ -26,11 +27,6 @@ made = TemporaryDirectory("run")
 print(made.path, flush=True)
 time.sleep(600)
 """
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
 
 
 @pytest.fixture(autouse=True)

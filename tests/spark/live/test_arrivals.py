@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_steps import encode, record
+from small_windows import Total
 from wallaroo_spark.live.arrivals import Arrivals
 from wallaroo_spark.live.offset_log import OffsetLog
 
@@ -17,33 +19,12 @@ from wallaroo.transport.kafka.position import Position
 SECOND = 10**9
 
 
-class Count:
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, count):
-        return count + 1
-
-    def output(self, key, count):
-        return count
-
-
-@wallaroo.kafka_decoder
-def whole(record):
-    return record
-
-
-@wallaroo.encoder
-def itself(message):
-    return message
-
-
 def windowed():
     source = wallaroo.KafkaSourceConfig(
-        "in", "127.0.0.1:9092", whole, event_time=wallaroo.kafka_timestamp
+        "in", "127.0.0.1:9092", record, event_time=wallaroo.kafka_timestamp
     )
-    sink = wallaroo.KafkaSinkConfig("out", "127.0.0.1:9092", itself)
-    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Count)
+    sink = wallaroo.KafkaSinkConfig("out", "127.0.0.1:9092", encode)
+    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
     return wallaroo.build_application(
         "windowed", wallaroo.source("s", source).to(step).to_sink(sink)
     )

@@ -6,10 +6,10 @@ import json
 import shutil
 
 import pytest
-from counted import line, send, text
+from counted import Count, first_word, line, send, text
 from live_on_spark import PATIENCE, is_idle
 from receiving import Receiver, eventually
-from standing_clock import NOON, SECOND, Clock
+from standing_clock import NOON, SECOND, Clock, time_of
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.options import checkpoint_options
 from wallaroo_reference.serving import server as reference
@@ -28,20 +28,6 @@ PARTS = [
     ["a 12", "b 13", "d 19", "a 33", "b 34"],
 ]
 """What is sent in each of three runs: a key, and the second of its event time."""
-
-
-def seconds_of(message):
-    return NOON + int(message.split()[1]) * SECOND
-
-
-@wallaroo.key_extractor
-def letter(message):
-    return message.split()[0]
-
-
-class Count:
-    def __init__(self):
-        self.count = 0
 
 
 @wallaroo.state_computation(name="count", state=Count)
@@ -89,9 +75,9 @@ class Three:
 
 
 def application(port):
-    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, text, event_time=seconds_of)
+    source = wallaroo.TCPSourceConfig("127.0.0.1", 0, text, event_time=time_of)
     sink = wallaroo.TCPSinkConfig("127.0.0.1", port, line)
-    words = wallaroo.source("p", source).key_by(letter).to(count)
+    words = wallaroo.source("p", source).key_by(first_word).to(count)
     sliding = wallaroo.range_windows(wallaroo.seconds(10)).with_slide(wallaroo.seconds(5))
     sessions = wallaroo.session_windows(wallaroo.seconds(8)).with_delay(wallaroo.seconds(1))
     counts = wallaroo.count_windows(3)

@@ -11,7 +11,8 @@ from collections import Counter
 
 import pytest
 from counted import Count, counting, line, number, text, whole
-from receiving import Receiver, eventually
+from receiving import Receiver, eventually, read_all
+from small_steps import words
 from wallaroo_spark.jvm.session import session
 
 import wallaroo
@@ -23,11 +24,6 @@ from wallaroo.metrics.snapshot import snapshot
 from wallaroo.monitor.server import Monitor
 
 shared = pytest.mark.xdist_group("spark")  # in the session that all such tests share
-
-
-@wallaroo.computation_multi(name="words")
-def words(message):
-    return message.split()
 
 
 @wallaroo.computation(name="slow")
@@ -157,7 +153,7 @@ def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
             assert found["sources"][0]["backlog"] == found["backlog"] > 0
             assert len(found["not_ready"]) == 1
             assert found["not_ready"][0].startswith("sources are not read: sink p/0 is slow, and ")
-            reader = threading.Thread(target=_read_all, args=(peer,))
+            reader = threading.Thread(target=read_all, args=(peer,))
             reader.start()
             eventually(lambda: figures()["sinks"][0]["written"] == 400, 300)
             eventually(lambda: figures()["processed"] == 400, 60)
@@ -169,8 +165,3 @@ def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
         assert handle.wait(300).problem is None
         reader.join()
         peer.close()
-
-
-def _read_all(peer):
-    while peer.recv(1 << 20):
-        pass

@@ -7,7 +7,7 @@ import shutil
 from unittest.mock import ANY
 
 import pytest
-from counted import Count, send, sink, source
+from counted import Count, first_word, send, sink, source
 from live_on_spark import is_idle
 from receiving import eventually
 from standing_clock import SECOND, Clock
@@ -43,11 +43,6 @@ def change(name, key, state):
     return Total(state.count + 100) if name == "counts" else state
 
 
-@wallaroo.key_extractor
-def whole(message):
-    return message.split()[0]
-
-
 def numbered(message, state):
     if isinstance(state, Total):
         state.total += 1
@@ -63,7 +58,7 @@ def application(port, builder, fades=True):
         name="fading", state=Count, expire_after=wallaroo.seconds(10)
     )(numbered)
     windows = wallaroo.session_windows(wallaroo.seconds(30)).over(Words)
-    words, out = source().key_by(whole).to(count), sink(port)
+    words, out = source().key_by(first_word).to(count), sink(port)
     if not fades:
         more = source("q").to_sink(out)
         return wallaroo.build_application("stored", more, words.to(windows).to_sink(out))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from counted import Count as Counted
-from counted import send, sink, source
+from counted import first_word, send, sink, source
 from live_on_spark import is_idle
 from receiving import Receiver, eventually
-from standing_clock import NOON, SECOND, Clock
+from standing_clock import NOON, SECOND, Clock, time_of
 from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import Lines, Rerun
 from wallaroo_spark.jvm.session import session
@@ -71,15 +71,6 @@ def number(message, state):
     return f"{message} number {state.count}"
 
 
-@wallaroo.key_extractor
-def first_word(message):
-    return message.split()[0]
-
-
-def seconds_of(message):
-    return NOON + int(message.split()[1]) * SECOND
-
-
 def built(port, *pipelines):
     ended = [pipeline.to_sink(sink(port)) for pipeline in pipelines]
     return wallaroo.build_application("app", *ended)
@@ -131,8 +122,8 @@ def stopped(handle):
 def test_time_1_a_tick_comes_when_something_is_due_and_only_then(serve, receiver):
     session()
     clock = Clock()
-    silent = source("silent", event_time=seconds_of, idle_after=wallaroo.seconds(30))
-    by_event = source("e", event_time=seconds_of, idle_after=wallaroo.seconds(2))
+    silent = source("silent", event_time=time_of, idle_after=wallaroo.seconds(30))
+    by_event = source("e", event_time=time_of, idle_after=wallaroo.seconds(2))
     pipelines = [
         source().key_by(first_word).to(TEN_SECONDS.over(Count)),
         by_event.merge(silent).to(TEN_SECONDS.over(type("Merged", (Count,), {}))),
@@ -255,7 +246,7 @@ def test_time_5_ends_of_stdin_and_of_generators_let_all_windows_fire(serve, refe
     told = []
     for engine in ("spark", "reference"):
         out = io.BytesIO()
-        timed = {"event_time": seconds_of, "idle_after": wallaroo.hours(1)}
+        timed = {"event_time": time_of, "idle_after": wallaroo.hours(1)}
         windows = TEN_SECONDS.with_slide(wallaroo.seconds(5)).with_late_data_policy("drop")
         lines = source(**timed).key_by(first_word).to(windows.over(Count))
         numbers = wallaroo.source("g", wallaroo.GenSourceConfig(Numbers(100)))

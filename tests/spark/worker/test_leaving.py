@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 from confluent_kafka.cimpl import NewPartitions
+from small_steps import decode, encode
 from spark_checkpoints import begun, spark_wrote
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.kafka_sinks import KafkaSinks
@@ -25,16 +26,6 @@ pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 SINK = 1  # its node: the source's is 0
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def payload(given):
-    return given
-
-
-@wallaroo.encoder
-def itself(message):
-    return message
-
-
 @pytest.fixture(autouse=True)
 def new_worker():
     yield
@@ -46,8 +37,8 @@ def start(kafka, tmp_path):
     """A function that takes the sinks over, as a run does at its start."""
 
     def started(topic, end=1_000, accept_repeats=False, planned=0, **sink):
-        config = wallaroo.KafkaSinkConfig(topic, kafka.address, itself, **sink)
-        source = wallaroo.TCPSourceConfig("127.0.0.1", 0, payload)
+        config = wallaroo.KafkaSinkConfig(topic, kafka.address, encode, **sink)
+        source = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode)
         application = wallaroo.build_application("a", wallaroo.source("p", source).to_sink(config))
         if planned:
             spark_wrote(tmp_path / "c", {0: planned}, [])

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from small_steps import decode
 from wallaroo_spark.worker.plan import plan
 
 import wallaroo
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
 
 
 @wallaroo.state_computation(name="keep")

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from small_steps import decode, encode
 from wallaroo_spark.wire.job import What, moments
 from wallaroo_spark.worker.replay import ReplayedTime
 from wallaroo_spark.worker.tracker import Tracker
 
 import wallaroo
 from wallaroo.windowing.watermarks import FOREVER, NEVER, NO_TIME
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload
-
-
-@wallaroo.encoder
-def encode(message):
-    return message
 
 
 def application(**timed):

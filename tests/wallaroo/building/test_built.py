@@ -9,12 +9,12 @@ from builder_parts import (
     count,
     count_each,
     double,
-    first,
     refused,
     sink,
     source,
     split,
 )
+from small_steps import first
 
 from wallaroo import ApplicationBuilder
 from wallaroo.topology import Sink, Source, Step

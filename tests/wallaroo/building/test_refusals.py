@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 from builder_parts import (
+    NO_DURATIONS,
     Counting,
     Counts,
     CountsBuilder,
     Decoding,
     Doubling,
+    Numbers,
     WantsArguments,
     begun,
     count,
     count_each,
-    decode,
     double,
     each,
-    encode,
-    first,
     mistakes,
+    own,
     plain,
     plain_with_state,
     refused,
@@ -34,7 +34,9 @@ from builder_parts import (
     split,
     table,
     with_attributes,
+    words,
 )
+from small_steps import decode, encode, first
 from small_windows import decode_event, when
 
 import wallaroo
@@ -46,30 +48,9 @@ from wallaroo.config import tcp_parse_input_addrs, tcp_parse_output_addrs
 P = "application 'app', pipeline 'p', "
 
 
-def words():
-    return wallaroo.source("words", source())
-
-
-@wallaroo.state_computation(name="own", state=list)
-def own(message, state):
-    return message
-
-
-def two(message, state):
-    return message, True
-
-
 class Raises(Doubling):
     def __init__(self):
         raise OSError("no such file")
-
-
-class Numbers:
-    def initial_value(self):
-        return 0
-
-    def apply(self, last):
-        return None
 
 
 class Mistyped(kinds.Computation[str, str]):
@@ -194,7 +175,6 @@ WRONG_ADDRESSES = [
 ]
 NAMED: list[Any] = [wallaroo.computation, wallaroo.computation_multi]
 NAMED_WITH_STATE: list[Any] = [wallaroo.state_computation, wallaroo.state_computation_multi]
-NO_DURATIONS = (0, -1, 1.5, True, "1")
 
 
 def of_builder():
@@ -265,14 +245,14 @@ def of_names():
 
 def of_decorators():
     for decorator, wrong, said in (
-        *[(one, two, "two(message, state) does not") for one in NAMED],
+        *[(one, plain_with_state, "(message, state) does not") for one in NAMED],
         *[(one, plain, "plain(message) does not") for one in NAMED_WITH_STATE],
     ):
         yield partial(decorator(name="n"), wrong), said
         write = f'rite: @wallaroo.{decorator.__name__}(name="…")'
         yield from each(["", None, 5, b"n", plain], decorator, write)
     for decorator in (wallaroo.encoder, wallaroo.partition):
-        yield partial(decorator, two), "two(message, state) does not take that"
+        yield partial(decorator, plain_with_state), "(message, state) does not take that"
     for decorator in (
         *(wallaroo.encoder, wallaroo.partition, wallaroo.decoder(4, ">I")),
         *(wallaroo.computation(name="n"), wallaroo.state_computation(name="n")),

@@ -6,22 +6,23 @@ from functools import partial
 
 import pytest
 from builder_parts import (
+    NO_DURATIONS,
     WantsArguments,
     begun,
     count,
-    decode,
     double,
     each,
-    encode,
-    first,
     mistakes,
+    own,
     plain,
     plain_with_state,
     refused,
     sink,
     source,
     with_attributes,
+    words,
 )
+from small_steps import decode, encode, first
 from small_windows import Gather
 
 import wallaroo
@@ -30,20 +31,10 @@ from wallaroo.windows import count_windows, range_windows, session_windows
 
 TEN = range_windows(wallaroo.seconds(10))
 NO_LENGTHS = (0, -1, 1.0, "1", None, True)
-NO_DURATIONS = (0, -1, 1.5, True, "1")
-
-
-def words():
-    return wallaroo.source("words", source())
 
 
 def names():
     return wallaroo.source("names", source())
-
-
-@wallaroo.state_computation(name="own", state=list)
-def own(message, state):
-    return message
 
 
 def owning(**options):

@@ -12,10 +12,10 @@ from builder_parts import (
     SlottedBuilder,
     begun,
     count,
-    first,
     refused,
     source,
 )
+from small_steps import first
 
 from wallaroo import ApplicationBuilder
 

@@ -6,6 +6,7 @@ import math
 
 import pytest
 from builder_parts import sink, source
+from small_windows import Total
 
 import wallaroo
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, TopicPlace
@@ -24,17 +25,6 @@ def look_up(message):
 @wallaroo.computation(name="show")
 def show(message):
     return message
-
-
-class Total:
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, accumulator):
-        return accumulator
-
-    def output(self, key, accumulator):
-        return None
 
 
 LETTER = DeadLetter((1,), "orders", "orders", "look up", 0, None, None, Reason.RAISED, "E", "", b"")

@@ -1,4 +1,4 @@
-"""A monitor whose figures a test sets and lets tick itself."""
+"""A monitor whose figures a test sets and lets tick whole."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import http.client
 import json
 
 import pytest
+from counted import Count, line, whole
 
 import wallaroo
 from wallaroo.metrics.registry import Registry
@@ -20,29 +21,14 @@ def text(payload):
     return payload.decode("utf-8", "surrogatepass")
 
 
-@wallaroo.encoder
-def line(message):
-    return f"{message}\n"
-
-
 @wallaroo.computation(name=NASTY)
 def nasty(message):
     return message
 
 
-class Count:
-    def __init__(self):
-        self.count = 0
-
-
 @wallaroo.state_computation(name="count")
 def count(message, state):
     return message, True
-
-
-@wallaroo.partition
-def itself(message):
-    return message
 
 
 @pytest.fixture
@@ -51,7 +37,7 @@ def application():
         wallaroo.ApplicationBuilder(NASTY)
         .new_pipeline(NASTY, wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
         .to(nasty)
-        .to_state_partition(count, Count, NASTY, itself)
+        .to_state_partition(count, Count, NASTY, whole)
         .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", 1, line))
         .build()
     )

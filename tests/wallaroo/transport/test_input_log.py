@@ -35,23 +35,6 @@ def payloads_of(log: InputLog, start: int, stop: int) -> list[bytes]:
     return [payload for run in log.runs(start, stop) for payload in run.payloads]
 
 
-def test_frames_are_durable_once_synced(log):
-    log.append("a", [b"1"])
-    assert log.durable_sequence == 0
-    assert log.sync() == 1
-    assert log.durable_sequence == log.next_sequence == 1
-
-
-def test_numbers_go_on_after_a_restart(log):
-    log.append("ä", [b"1", b"2"])
-    log.sync()
-    log = reopened(log)
-    assert (log.first_sequence, log.next_sequence, log.durable_sequence) == (0, 2, 2)
-    log.append("b", [b"3"])
-    assert payloads_of(log, 0, 3) == [b"1", b"2", b"3"]
-    log.close()
-
-
 def test_an_append_larger_than_a_block_reads_back(tmp_path):
     log = InputLog.open(tmp_path / "log", max_bytes=64 * MIB)
     payloads = [bytes([n]) * MIB for n in range(10)]
@@ -183,20 +166,6 @@ def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
         f"the input log {path} cannot be written: No space left on device; "
         "1 record was not taken\n1\n"
     )
-
-
-def test_a_log_is_for_its_owner_alone(tmp_path):
-    path = tmp_path / "log"
-    script = (
-        "import os, sys; os.umask(0); from wallaroo.transport.input_log import InputLog; "
-        "log = InputLog.open(sys.argv[1], max_bytes=1 << 20, file_bytes=1); "
-        "log.append('p', [b'x']); log.append('p', [b'y']); log.sync(); log.close()"
-    )
-    subprocess.run([sys.executable, "-c", script, path], check=True)
-    modes = {found.name: found.stat().st_mode & 0o777 for found in [path, *path.iterdir()]}
-    assert len(modes) == 5
-    assert modes.pop("log") == 0o700
-    assert set(modes.values()) == {0o600}
 
 
 def test_a_directory_that_others_can_write_is_refused_with_what_to_do(tmp_path):

@@ -9,15 +9,8 @@ import socket
 import threading
 
 import pytest
-from listening import (
-    PAYLOADS,
-    STREAM,
-    Received,
-    closed_by_peer,
-    decode,
-    source,
-    told_that_all_is_taken,
-)
+from listening import PAYLOADS, STREAM, Received, closed_by_peer, source, told_that_all_is_taken
+from small_steps import decode
 
 import wallaroo
 from wallaroo.errors import UnsupportedTopology

@@ -106,20 +106,6 @@ def test_one_append_of_frames_is_one_run_with_its_arrival_time(tmp_path):
     log.close()
 
 
-def test_time_1_a_clock_that_goes_back_repeats_the_last_time_after_all_was_dropped(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB, file_bytes=1)
-    log.append_records([Tick(1_000)])
-    log.sync()
-    log.drop_before(1)
-    assert log.first_sequence == log.next_sequence == 1
-    log.close()
-    log = InputLog.open(log.path, max_bytes=MIB)
-    assert log.latest_at == 1_000
-    log.append("a", [b"x"], 999)
-    assert log.read(1, 2) == [Frame("a", b"x", 1_000)]
-    log.close()
-
-
 def test_time_1_what_was_not_taken_moves_no_time(tmp_path, monkeypatch):
     log = InputLog.open(tmp_path / "log", max_bytes=MIB)
     with pytest.raises(ValueError, match="is not below 2\\*\\*63"):
@@ -143,30 +129,6 @@ def test_of_an_end_with_a_long_text_the_beginning_is_kept(tmp_path):
     assert log.read(0, 1) == [bounded(end)]
     assert bounded(end) == replace(end, error_type="€" * 1_000, error="x" * 4_000)
     log.close()
-
-
-def test_a_torn_end_of_every_kind_is_dropped_at_every_byte(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
-    kept: list[Record] = [End("a", 3), Tick(4)]
-    log.append_records(kept)
-    torn: list[Record] = [Value("g", b"v", 9), Tick(10), End("g", 11, "E", "text", ends_run=True)]
-    ends = [log.size]
-    for record in torn:
-        log.append_records([record])
-        ends.append(log.size)
-    log.close()
-    (path,) = log.path.glob("*.log")
-    data = path.read_bytes()
-    for cut in range(ends[0], len(data)):
-        for file in log.path.glob("*.log"):
-            file.unlink()
-        path.write_bytes(data[:cut])
-        whole = sum(end <= cut for end in ends) - 1
-        again = InputLog.open(log.path, max_bytes=MIB)
-        assert again.read(0, again.next_sequence) == kept + torn[:whole]
-        assert again.latest_at == (kept + torn[:whole])[-1].at
-        assert path.stat().st_size == ends[whole]
-        again.close()
 
 
 def test_a_file_that_begins_at_another_time_than_the_one_before_ended_is_refused(tmp_path):

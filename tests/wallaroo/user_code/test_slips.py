@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
+from counted import Count, text
+from small_steps import shown
+from small_windows import Total
 
 import wallaroo
 from wallaroo import testing, times
@@ -15,35 +18,6 @@ from wallaroo.user_code.slips import slips_logged
 TODAY = wallaroo.days(20_000)
 
 
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload.decode()
-
-
-@wallaroo.encoder
-def encode(message):
-    return repr(message)
-
-
-class Total:
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, accumulator):
-        return accumulator + 1
-
-    def combine(self, earlier, later):
-        return earlier + later
-
-    def output(self, key, accumulator, window):
-        return accumulator
-
-
-class Seen:
-    def __init__(self):
-        self.count = 0
-
-
 @pytest.fixture(autouse=True)
 def nothing_made_by_other_tests(monkeypatch):
     """A length that any code of the process has made with its unit is not warned of."""
@@ -51,8 +25,8 @@ def nothing_made_by_other_tests(monkeypatch):
 
 
 def application(step, **of_source):
-    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, **of_source)
-    sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)
+    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, text, **of_source)
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, shown)
     return wallaroo.build_application("a", wallaroo.source("in", config).to(step).to_sink(sink))
 
 
@@ -81,13 +55,13 @@ def warnings_of(caplog, application, **how):
 def test_a_short_length_without_a_unit_is_said_once(caplog, isolation, windows, warned):
     said, _ = warnings_of(caplog, application(windows.over(Total)), isolation=isolation)
     assert len(said) == len(warned)
-    for text, part in zip(said, warned, strict=True):
-        assert part in text
-        assert "Write: wallaroo.seconds(" in text
+    for message, part in zip(said, warned, strict=True):
+        assert part in message
+        assert "Write: wallaroo.seconds(" in message
 
 
 def test_a_short_expiry_and_a_short_idle_time_are_said(caplog):
-    @wallaroo.state_computation(name="count", state=Seen, expire_after=60)
+    @wallaroo.state_computation(name="count", state=Count, expire_after=60)
     def count(message, state):
         return message
 
@@ -117,7 +91,7 @@ def test_what_a_run_calls_for_each_message_stays_the_users_own():
     def event_time(message):
         return TODAY
 
-    @wallaroo.state_computation(name="count", state=Seen)
+    @wallaroo.state_computation(name="count", state=Count)
     def count(message, state):
         return message
 
@@ -145,7 +119,7 @@ def test_the_error_about_a_float_teaches_no_seconds_as_nanoseconds():
     ],
 )
 def test_a_pair_of_the_builders_form_is_found_and_goes_on(caplog, decorator, give, slips):
-    @decorator(name="count", state=Seen)
+    @decorator(name="count", state=Count)
     def count(message, state):
         return give(message)
 

@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 from confluent_kafka import KafkaError
 from listening import Received
+from small_steps import record
 
 import wallaroo
 from wallaroo.kafka_records import KafkaRecord
@@ -23,11 +24,6 @@ from wallaroo.transport.kafka.sources import KafkaSources
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
 TRANSACTION = {"transactional.id": "a sender"}
-
-
-@wallaroo.kafka_decoder
-def itself(record):
-    return record
 
 
 @pytest.fixture
@@ -213,7 +209,7 @@ def test_kafka_5_a_gap_in_what_is_read_once_more_is_accepted_too(kafka, caplog):
     assert begun == (before, {0: range(3, 5)})
     assert "offset 2 is wanted" in caplog.text
 
-    source = wallaroo.KafkaSourceConfig(topic, kafka.address, itself)
+    source = wallaroo.KafkaSourceConfig(topic, kafka.address, record)
     application = wallaroo.build_application("a", wallaroo.source("p", source).done())
     sources = KafkaSources(
         application,

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from kafka_broker import broker
+from small_steps import encode
 
 import wallaroo
 from wallaroo.kafka_records import Produced
@@ -18,11 +19,6 @@ from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, 
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
-
-
-@wallaroo.encoder
-def itself(message):
-    return message
 
 
 class Sinks:
@@ -98,7 +94,7 @@ def test_outputs_arrive_with_all_that_they_have(kafka, sinks, exactly):
 def test_the_largest_output_is_taken(kafka, sinks):
     """What the judge of outputs lets pass must pass the client and the broker too (kafka-13)."""
     topic = kafka.topic()
-    config = wallaroo.KafkaSinkConfig(topic, kafka.address, itself)
+    config = wallaroo.KafkaSinkConfig(topic, kafka.address, encode)
     sink = sinks.open(topic, options=config.kafka.read())
     sinks.write(sink, Produced(b"x" * (config.max_message_size - 1), b"k", 0, (), 0, 0))
     sinks.drain(sink)
