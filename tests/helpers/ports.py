@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import socket
 
-_PORTS = range(20_000, 32_000)  # below those that systems give to whoever asks for any port
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw15").removeprefix("gw")) % 16
+# Below those that systems give to whoever asks for any port. A process of the tests has its own.
+_PORTS = range(20_000 + _WORKER, 32_000, 16)
 _untried = random.SystemRandom().sample(_PORTS, len(_PORTS))
 
 

@@ -45,7 +45,7 @@ class Receiver:
 
     def everything(self) -> bytes:
         """All that was brought, once the connections that were made until now have ended."""
-        with socket.create_connection(("127.0.0.1", self.port), 20) as last:  # behind all others
+        with socket.create_connection(("127.0.0.1", self.port), 60) as last:  # behind all others
             name = last.getsockname()
             eventually(lambda: name in self._names)
         for reader in [*self._readers]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -88,24 +87,6 @@ def test_kafka_10_a_bounded_read_counts_what_is_there(app):
     app.check()
 
 
-def test_kafka_15_readers_see_each_output_once_whatever_is_killed(app):
-    chance = random.Random(1)
-    command = app.command("--checkpoint", str(app.checkpoint), "--transaction", "0.02", live=True)
-    for _ in range(5):
-        app.send(400, **{"transactional.id": "a sender"})
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-            time.sleep(chance.uniform(0.7, 1.4))
-            app.send(100)
-            time.sleep(chance.uniform(0.0, 0.3))
-            process.kill()
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        while sum(map(len, app.kafka.records(app.sink).values())) < 2_500:
-            assert process.poll() is None, process.stderr.read()
-        process.terminate()
-        assert process.wait(60) == 0
-    app.check()
-
-
 def test_kafka_2_a_recording_holds_the_records_and_needs_no_broker(app, tmp_path):
     app.send(50, **{"transactional.id": "a sender"})
     recording = tmp_path / "recording"
@@ -121,21 +102,6 @@ def test_kafka_2_a_recording_holds_the_records_and_needs_no_broker(app, tmp_path
     )
     assert again.returncode == 0, again.stderr
     assert "50" in again.stdout + again.stderr
-
-
-def test_kafka_5_a_topic_that_was_made_again_is_refused(app, whole_kafka):
-    kafka = whole_kafka
-    app.send(5)
-    assert app.run("--checkpoint", str(app.checkpoint)).returncode == 0
-    admin = kafka.admin()
-    admin.delete_topics([app.source])[app.source].result(30)
-    kafka.topic(3, app.source)
-    while not kafka.partitions(app.source):
-        pass
-    done = app.run("--checkpoint", str(app.checkpoint))
-    assert done.returncode == 1
-    assert "it was made again" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_run_gives_what_a_test_without_a_broker_gives(app, kafka):

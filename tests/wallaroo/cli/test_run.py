@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -11,9 +13,10 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import termios
 
 import pytest
+from receiving import eventually
 from running import APP, as_filter, wallaroo
 
 from wallaroo.frames import frames
@@ -81,11 +84,18 @@ def test_in_a_pipe_whose_reader_goes_away_it_ends_with_exit_1_and_no_traceback(a
     assert b"Exception ignored" not in errors
 
 
+def unread(stream):
+    """Return how many bytes are in a pipe."""
+    count = array.array("i", [0])
+    fcntl.ioctl(stream.fileno(), termios.FIONREAD, count, True)
+    return count[0]
+
+
 def test_stop_1_while_both_pipes_block_a_stop_is_given_up_after_the_timeout(app_file):
     process = as_filter(app_file, "--stop-timeout", "0.2")
     process.stdin.write(b"a" * 60_000 + b"\n" + b"b" * 60_000 + b"\n")
     process.stdin.flush()
-    time.sleep(1.0)  # the first output fills the pipe; the second blocks
+    eventually(lambda: unread(process.stdout) > 60_000)  # there is no room for the second output
     process.terminate()
     errors = process.stderr.read()
     assert process.wait(60) == 1

@@ -9,7 +9,9 @@ import socket
 import threading
 import time
 
+import psutil
 import pytest
+from receiving import eventually
 from running import APP
 
 from wallaroo.cli.run import _Stopper
@@ -45,9 +47,11 @@ def test_stop_1_a_signal_under_load_delivers_what_was_received(run):
 
 def test_a_second_signal_ends_it_at_once(run):
     process = run()
+    used = psutil.Process(process.process.pid).cpu_times
     with process.connect() as sock:
+        before = used().user
         sock.sendall(frame(b"hang"))
-        time.sleep(0.2)
+        eventually(lambda: used().user > before + 0.2)  # it is in user code
         process.process.send_signal(signal.SIGINT)
         while "stopping" not in process.errors:
             process.errors += process.process.stderr.readline()

@@ -12,7 +12,7 @@ def loop_thread():
     thread = LoopThread("test")
     thread.start()
     yield thread
-    assert thread.stop(10)
+    assert thread.stop(60)
 
 
 @pytest.fixture

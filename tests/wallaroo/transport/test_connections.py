@@ -24,7 +24,7 @@ def test_frame_4_a_half_closed_connection_stays_until_all_before_is_sequenced(
         with pytest.raises(TimeoutError):
             sock.recv(1)
         loop_thread.post(closings[0])
-        sock.settimeout(20)
+        sock.settimeout(60)
         assert closed_by_peer(sock)
 
 
@@ -108,7 +108,8 @@ def test_dead_peers_are_noticed(edge, eventually):
 
 
 def test_frame_4_an_idle_connection_is_closed_and_makes_room(edge, eventually, caplog):
-    e = edge(max_connections=1, idle_timeout=0.05)
+    # So long that nobody who sends at once is idle, on a machine with much other work too.
+    e = edge(max_connections=1, idle_timeout=1.0)
     with e.connect() as silent:
         silent.sendall(STREAM + b"\0\0")
         assert told_that_all_is_taken(silent)
@@ -119,5 +120,5 @@ def test_frame_4_an_idle_connection_is_closed_and_makes_room(edge, eventually, c
             assert told_that_all_is_taken(healthy)
     assert e.of("a") == 2 * PAYLOADS
     assert e.dropped == {"a": 1}
-    assert "has sent nothing for 0.05 s; the connection is closed (--idle-timeout)" in caplog.text
+    assert "has sent nothing for 1 s; the connection is closed (--idle-timeout)" in caplog.text
     assert "its 2 bytes are dropped (frame-4)" in caplog.text

@@ -23,17 +23,17 @@ from wallaroo.transport.stop_clock import StopClock
     ],
 )
 def test_the_end_of_the_input_has_no_limit_but_for_a_peer(unprocessed, pending, stdout, in_time):
-    def ended(*, asked: bool) -> bool:
+    def ended(*, asked: bool, seconds: float) -> bool:
         edges = SimpleNamespace(written=0, pending=pending)
         options = ServeOptions(stop_timeout=0.1, stdout=stdout)
         clock = StopClock(options, _Loop(), edges, lambda: 0, lambda: unprocessed)
         clock.input_ended(None)
         if asked:
             clock.request()
-        return asyncio.run(clock.in_time(asyncio.sleep(0.5)))
+        return asyncio.run(clock.in_time(asyncio.sleep(seconds)))
 
-    assert ended(asked=False) == in_time
-    assert not ended(asked=True)
+    assert ended(asked=False, seconds=0.5 if in_time else 60) == in_time
+    assert not ended(asked=True, seconds=60)
 
 
 class _Loop:

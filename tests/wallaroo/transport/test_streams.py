@@ -63,7 +63,7 @@ def test_a_slow_reader_fills_it_and_room_is_announced(loop_thread, pipe):
     assert len(reader.read(count * 65536)) == count * 65536
     assert room.wait(60)
     assert not sink.full
-    loop_thread.run(sink.drain(), 20)
+    loop_thread.run(sink.drain(), 60)
     loop_thread.call(sink.close)
 
 
@@ -75,7 +75,7 @@ def test_a_reader_that_goes_away_is_noticed(loop_thread):
     sink = StreamSink(stream, on_broken=broken.append)
     loop_thread.call(sink.start)
     loop_thread.call(sink.write, [b"a"])
-    loop_thread.run(asyncio.wait_for(sink.drain(), 20))
+    loop_thread.run(asyncio.wait_for(sink.drain(), 60))
     assert broken == ["the outputs cannot be written: Broken pipe"]
     assert (sink.written, sink.pending) == (0, 1)
     loop_thread.call(sink.close)

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, Producer
 from kafka_mock import MockCluster, Request
 
 from wallaroo.kafka_records import Produced
+from wallaroo.transport.kafka import cluster
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
 from wallaroo.transport.kafka.planner import RunPlanner
 from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
@@ -19,7 +20,9 @@ LOADING, BUSY = KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.CONCURRENT_T
 
 
 @pytest.fixture
-def brokers():
+def brokers(monkeypatch):
+    # After a failure they are asked what a topic looks like, which they do not know.
+    monkeypatch.setattr(cluster, "_ANSWER", 0.5)
     with MockCluster() as made:
         made.topic("t")
         yield made
@@ -27,8 +30,9 @@ def brokers():
 
 def deliverer(brokers, once):
     """Return what delivers outputs with one client, in a transaction each time if `once`."""
-    cluster = Cluster(brokers.address, {}, "sink p/0")
-    producer = OutputProducer("sink p/0", cluster, "t", 1, "id" if once else None)
+    producer = OutputProducer(
+        "sink p/0", Cluster(brokers.address, {}, "sink p/0"), "t", 1, "id" if once else None
+    )
     if once:
         producer.take_over(Place("id", 0))
 
@@ -95,8 +99,9 @@ def test_outputs_follow_a_leader_that_is_down_and_one_that_moves(brokers, once):
 def test_records_are_read_once_though_brokers_refuse_and_their_leader_moves(brokers):
     sent(brokers)
     brokers.fail(Request.FETCH, MOVED, SLOW)
-    cluster = Cluster(brokers.address, {}, "p")
-    reader = RunReader(cluster, "t", "g", committed_only=True, going_on=lambda: True)
+    reader = RunReader(
+        Cluster(brokers.address, {}, "p"), "t", "g", committed_only=True, going_on=lambda: True
+    )
     reader.add({0: 0})
     first = reader.exactly(0, 0, 2)
     brokers.lead("t", 0, 2)
