@@ -209,20 +209,6 @@ class ConformanceCase:
         """Whether it reads or writes Kafka."""
         return any([source.topic for source in self.sources] + [sink.topic for sink in self.sinks])
 
-    @cached_property
-    def timed(self) -> bool:
-        """Whether graphs, time or windows are in it: all else is the rules' first part."""
-        return (
-            self.form == "pipelines"
-            or self.codec
-            or self.ended
-            or self.with_topics
-            or any(replace(one, id=0, decoder="") != _UNTIMED for one in self.sources)
-            or any(step.window is not None for step in self.steps)
-            or any(one.expire_after is not None for one in self.partitions)
-            or any(entry.at or entry.what != "frame" for entry in self.inputs)
-        )
-
     @property
     def alters(self) -> bool:
         """Whether what is only read is altered: by user code, or by being pickled."""
@@ -314,7 +300,6 @@ class ConformanceCase:
         return canonical_json(self.to_json())
 
 
-_UNTIMED = SourceSpec(decoder="")
 _FIELDS = tuple([field.name for field in fields(ConformanceCase)])
 
 

@@ -27,8 +27,8 @@ from wallaroo_conformance.cases.operators import (
 
 _LINE = SinkSpec.encoder
 [_DECODER], [_ENCODER] = DECODERS.having(Trait.OF_TRIPLES), ENCODERS.having(Trait.OF_TRIPLES)
-TIMED_SOURCE = SourceSpec(0, _DECODER, next(iter(EVENT_TIMES)))
-"""A source of messages of three parts with event times."""
+TRIPLES_SOURCE = SourceSpec(0, _DECODER, next(iter(EVENT_TIMES)))
+"""A source of messages of three parts, which have event times."""
 
 
 def step(operator: str, *origins: int, **fields: Any) -> StepSpec:
@@ -86,7 +86,7 @@ def together(rows: Sequence[ConformanceCase], inputs: tuple[Input, ...]) -> Conf
 def graph(
     *steps: StepSpec,
     inputs: Sequence[Input] = (),
-    sources: Sequence[SourceSpec] = (TIMED_SOURCE,),
+    sources: Sequence[SourceSpec] = (TRIPLES_SOURCE,),
     ended: bool = True,
     shared: bool = False,
     expires: int | None = None,

@@ -1,9 +1,10 @@
 """Cases drawn by chance.
 
-There are two sorts: rows of any operators in the builder's form, and graphs with keys, time and
-windows. Each graph keeps to a few things of its own: to one mark, to few letters, to gaps of one
-size. Rare things come often in some cases then, and so they meet, where cases that have a little of
-everything would never bring them together.
+Messages are of any form, or of three parts, which have keys, times and marks. Cases are rows of
+steps in the builder's form, or graphs in the other. Each case of three parts keeps to a few things
+of its own: to one mark, to few letters, to gaps of one size. Rare things come often in some cases
+then, and so they meet, where cases that have a little of everything would never bring them
+together.
 """
 
 from __future__ import annotations
@@ -55,13 +56,15 @@ from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN, MARK
 
 DRAWN_PARTITIONS = 3
 
-_SOURCES, _INPUTS, _STEPS = 3, 24, 8
+_INPUTS, _STEPS = 24, 8
+_WITH_TOPICS = 1 / 6
+"""The share of cases of three parts that read and write Kafka, for engines that do."""
 
 
 # Checks with one seed, as those of mutants, begin with the same cases.
 @lru_cache(maxsize=48)
 def generate(
-    count: int, random_seed: int, tone: Tone = "any", *, timed: bool = False, kafka: bool = True
+    count: int, random_seed: int, tone: Tone = "any", *, simple: float = 1 / 2, kafka: bool = True
 ) -> tuple[ConformanceCase, ...]:
     """Return `count` different cases, the same for equal seeds.
 
@@ -69,57 +72,61 @@ def generate(
         count: how many.
         random_seed: of the generator.
         tone: `tame`: for `trusting` mode; without the operators that make findings, nearly always.
-        timed: graphs with keys, time and windows.
-        kafka: some of these read and write Kafka.
+        simple: the share of cases with messages of any form, without time and windows.
+        kafka: some cases read and write Kafka.
     """
     rng = Random(random_seed)  # noqa: S311 - no secret
-    drawn = _timed_case if timed else _plain_case
-    tables = _TABLES[tone]
     found: dict[ConformanceCase, None] = {}
     while len(found) < count:
+        if rng.random() < simple:
+            case = _case_of_anything(rng, _ANYTHING[tone])
+        else:
+            case = _case_of_triples(rng, _TRIPLES[tone])
+            if kafka and rng.random() < _WITH_TOPICS:
+                case = _with_topics(rng, case)
+        batches = tuple([rng.randint(1, 4) for _ in range(rng.randint(1, 5))])
         case = replace(
-            drawn(rng, tables),
+            case,
+            batches=batches if rng.random() < 1 / 2 else None,
             number=rng.choice((None, None, 1, 2, 3, 4, 7)),
             isolation="isolated" if tone == "any" else "trusting",
+            on_error="stop" if rng.random() < 1 / 10 else "skip",
             small=rng.random() < 1 / 4,
         )
-        if timed and kafka and rng.random() < _WITH_TOPICS:
-            case = _with_topics(rng, case)
         found[case] = None
     return tuple(found)
 
 
-class _Tables:
-    """The choices, each repeated by how often it is to be chosen."""
+class _Table:
+    """The choices for messages of one form, each repeated by how often it is to be chosen."""
 
-    def __init__(self, tone: Tone) -> None:
-        self.decoders = DECODERS.choices(tone, common=2)
-        self.single = COMPUTATIONS.choices(tone)
-        self.multi = MULTI_COMPUTATIONS.choices(tone)
-        stateful = STATE_COMPUTATIONS.choices(tone)
-        multi_stateful = STATE_MULTI_COMPUTATIONS.choices(tone)
-        self.kinds = (
-            *(self.single, self.single, self.single, self.multi, self.multi),
-            *(stateful, stateful, stateful, stateful, multi_stateful, multi_stateful),
-        )
-        self.routes = ROUTES.choices(tone, common=1)
-        self.u64_routes = tuple([name for name in self.routes if ROUTES.has(name, Trait.NUMBERS)])
-        self.narrow = tuple([name for name in STEPS.choices(tone) if STEPS.has(name, Trait.NARROW)])
-        self.builders = BUILDERS.choices(tone, common=5)
-        self.encoders = ENCODERS.choices(tone, common=1)
-        # Of timed cases.
-        self.keys = KEYS.choices(tone, common=1, triples=True)
-        self.operators = (
-            *AGGREGATIONS.choices(tone, common=2),
-            *self.keys,
-            *STATELESS.choices(tone, triples=True),
-            *STATEFUL.choices(tone, common=2, triples=True),
-            *(*GRAPH, *GRAPH, "merge"),
-        )
+    def __init__(self, tone: Tone, *, triples: bool) -> None:
+        self.decoders = DECODERS.choices(tone, common=2, triples=triples)
+        self.encoders = ENCODERS.choices(tone, common=1, triples=triples)
         self.event_times = (*EVENT_TIMES.choices(tone, common=3), None, None)
+        self.builders = BUILDERS.choices(tone, common=5)
+        self.operators = (
+            *COMPUTATIONS.choices(tone, triples=triples) * 2,
+            *MULTI_COMPUTATIONS.choices(tone, triples=triples),
+            *STATE_COMPUTATIONS.choices(tone, triples=triples) * 2,
+            *STATE_MULTI_COMPUTATIONS.choices(tone, triples=triples),
+            *AGGREGATIONS.choices(tone, common=2) * triples,
+        )
+        self.of_graphs = (*self.operators, *KEYS.choices(tone, common=1, triples=True))
+        self.of_graphs += (*GRAPH, *GRAPH, "merge")
+        self.narrow = tuple(
+            [name for name in STEPS.choices(tone, triples=triples) if STEPS.has(name, Trait.NARROW)]
+        )
+        self.routes = ROUTES.choices(tone, common=1, triples=triples)
+        self.u64_routes = tuple(
+            [name for name in ROUTES.choices(tone, common=1) if ROUTES.has(name, Trait.NUMBERS)]
+        )
 
 
-_TABLES: dict[Tone, _Tables] = {"any": _Tables("any"), "tame": _Tables("tame")}
+_TONES: tuple[Tone, ...] = ("any", "tame")
+_ANYTHING, _TRIPLES = (
+    {tone: _Table(tone, triples=triples) for tone in _TONES} for triples in (False, True)
+)
 _SHAPES: tuple[Shape, ...] = ("single", "keyed", "keyed", "keyed", "u64")
 _RARE = {b"many", b"k" * 300}
 _DEEP = 1 / 32
@@ -128,69 +135,16 @@ _MARKED = (b"x", b"ax", b"y", b"ya", b"yab", b"az", b"quit", b"halt")
 _PAYLOAD_TABLE = (*(PAYLOADS[:_COMMON] * 3), *_MARKED, *PAYLOADS)
 
 
-def _plain_case(rng: Random, tables: _Tables) -> ConformanceCase:
-    partitions = [_partition(rng, tables) for _ in range(1 + rng.randrange(DRAWN_PARTITIONS))]
-    rows: list[ConformanceCase] = []
-    for _ in range(rng.choice((1, 1, 1, 2, 2, 2, 3))):
-        decoder, steps = rng.choice(tables.decoders), _row(rng, partitions, tables)
-        encoders = rng.choices(tables.encoders, k=rng.choice((1, 1, 1, 1, 1, 2, 2, 0)))
-        rows.append(row(*steps, decoder=decoder, encoders=encoders))
-    inputs = [_input(rng, len(rows)) for _ in range(_count(rng))]
-    return replace(
-        together(rows, tuple(inputs)),
-        partitions=tuple(partitions),
-        batches=_batches(rng),
-        on_error="stop" if rng.random() < 1 / 10 else "skip",
-    )
+def _case_of_anything(rng: Random, table: _Table) -> ConformanceCase:
+    decoders = rng.choices(table.decoders, k=rng.choice((1, 1, 1, 2, 2, 2, 3)))
+    sources = [SourceSpec(number, decoder) for number, decoder in enumerate(decoders)]
+    inputs = tuple([_input(rng, len(sources)) for _ in range(_count(rng))])
+    return replace(_rows(rng, sources, table), inputs=inputs)
 
 
 def _count(rng: Random) -> int:
     """Return how many records a case has: few more often than many."""
     return 1 + int(rng.random() ** 1.5 * _INPUTS)
-
-
-def _batches(rng: Random) -> tuple[int, ...] | None:
-    if rng.random() < 1 / 2:
-        return None
-    return tuple([rng.randint(1, 4) for _ in range(rng.randint(1, 5))])
-
-
-def _partition(rng: Random, tables: _Tables) -> PartitionSpec:
-    shape = rng.choice(_SHAPES)
-    keys = None
-    if shape != "single" and rng.random() < 1 / 4:
-        keys = rng.choice(key_lists(shape))
-    return PartitionSpec(shape, rng.choice(tables.builders), keys)
-
-
-def _row(rng: Random, partitions: Sequence[PartitionSpec], tables: _Tables) -> list[StepSpec]:
-    """Return the steps behind a source, without their numbers."""
-    deep = rng.random() < _DEEP  # many multi computations in a row
-    steps: list[StepSpec] = []
-    wanted = wide = 0  # a step's partition, mostly in order; multi computations so far
-    for _ in range(_STEPS if deep else rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS))):
-        operators = tables.narrow if deep else rng.choice(tables.kinds)
-        if operators is tables.multi:
-            wide += 1
-            if wide > 2:
-                operators = tables.single  # outputs stay few
-        operator = rng.choice(operators)
-        if operator in STATELESS:
-            steps.append(step(operator, parallel=rng.random() < 1 / 3))
-            continue
-        if rng.random() < 1 / 6:
-            partition = rng.randrange(len(partitions))
-        else:
-            partition, wanted = wanted % len(partitions), wanted + 1
-        route = _route(rng, partitions[partition], tables)
-        steps.append(step(operator, partition=partition, route=route))
-    return steps
-
-
-def _route(rng: Random, partition: PartitionSpec, tables: _Tables) -> str:
-    if partition.keys is not None and rng.random() < 3 / 4:
-        return KEY_LISTS[partition.keys].route
-    return rng.choice(tables.u64_routes if partition.shape == "u64" else tables.routes)
 
 
 def _input(rng: Random, sources: int) -> Input:
@@ -199,6 +153,62 @@ def _input(rng: Random, sources: int) -> Input:
         payload = rng.choice(PAYLOADS[:_COMMON])
     return Input(rng.randrange(sources), payload)
 
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def _rows(rng: Random, sources: Sequence[SourceSpec], table: _Table) -> ConformanceCase:
+    """Return a row of steps behind each source, in the builder's form."""
+    partitions = [_partition(rng, table) for _ in range(1 + rng.randrange(DRAWN_PARTITIONS))]
+    rows: list[ConformanceCase] = []
+    for _ in sources:
+        encoders = rng.choices(table.encoders, k=rng.choice((1, 1, 1, 1, 1, 2, 2, 0)))
+        rows.append(row(*_row(rng, partitions, table), encoders=encoders))
+    whole = together(rows, ())
+    return replace(whole, sources=tuple(sources), partitions=tuple(partitions))
+
+
+def _partition(rng: Random, table: _Table) -> PartitionSpec:
+    shape = rng.choice(_SHAPES)
+    keys = None
+    if shape != "single" and rng.random() < 1 / 4:
+        keys = rng.choice(key_lists(shape))
+    return PartitionSpec(shape, rng.choice(table.builders), keys)
+
+
+def _row(rng: Random, partitions: Sequence[PartitionSpec], table: _Table) -> list[StepSpec]:
+    """Return the steps behind a source, without their numbers."""
+    deep = table.narrow and rng.random() < _DEEP  # many multi computations in a row
+    steps: list[StepSpec] = []
+    wanted = wide = 0  # a step's partition, mostly in order; multi computations so far
+    for _ in range(_STEPS if deep else rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS))):
+        operator = rng.choice(table.narrow if deep else table.operators)
+        wide += operator in MULTI_COMPUTATIONS
+        if operator in MULTI_COMPUTATIONS and wide > 2 and not deep:
+            continue  # outputs stay few
+        made = step(operator, window=_window(rng, operator))
+        if operator in STATELESS:
+            made = replace(made, parallel=rng.random() < 1 / 3)
+        elif operator in AGGREGATIONS:
+            made = replace(made, route=rng.choice((None, *table.routes)))
+        else:
+            if rng.random() < 1 / 6:
+                partition = rng.randrange(len(partitions))
+            else:
+                partition, wanted = wanted % len(partitions), wanted + 1
+            route = _route(rng, partitions[partition], table)
+            made = replace(made, partition=partition, route=route)
+        steps.append(made)
+    return steps
+
+
+def _route(rng: Random, partition: PartitionSpec, table: _Table) -> str:
+    if partition.keys is not None and rng.random() < 3 / 4:
+        return KEY_LISTS[partition.keys].route
+    return rng.choice(table.u64_routes if partition.shape == "u64" else table.routes)
+
+
+# -- messages of three parts -----------------------------------------------------------------------
 
 _RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None), (1, None))
 _DELAYS = (0, 0, 0, 3, 5, 10, 10, 30)
@@ -212,37 +222,36 @@ _TEXTS, _LETTER, _TIME = (next(iter(table)) for table in (AGGREGATIONS, KEYS, EV
 _STATE, *_ = STATEFUL.having(Trait.OF_TRIPLES)
 _DECODER, _ENCODER = (*DECODERS.having(Trait.OF_TRIPLES), *ENCODERS.having(Trait.OF_TRIPLES))
 _PLAIN = 1 / 6
-"""The share of timed cases with one plain step, in which nothing fails: an engine that knows little
-of time can run these."""
+"""The share of cases with one plain step, in which nothing fails: an engine that knows little of
+time can run these."""
 
 
-def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
+def _case_of_triples(rng: Random, table: _Table) -> ConformanceCase:
     sources = [
         SourceSpec(
             number,
             _DECODER,
-            rng.choice(tables.event_times),
+            rng.choice(table.event_times),
             rng.choice((None, None, 5, 10, 15, 30)),
             rng.random() < 1 / 6,
             max_ahead=rng.choice((*((None,) * 7), 4)),
         )
         for number in range(rng.choice((1, 1, 1, 2, 2, 3)))
     ]
-    builder, plain = rng.random() < 1 / 5, rng.random() < _PLAIN
+    plain = rng.random() < _PLAIN
     records = _Records(rng, plain=plain)
     if plain:
         sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
-    elif records.all_equal:
-        sources = [replace(source, event_time=None) for source in sources]
-    steps = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
-    shared = rng.random() < 1 / 5  # all state computations are over one state partition
-    if plain:
         case = graph(*_plain_steps(rng), sources=sources)
-    elif builder:
-        case = _rows(rng, sources, steps, tables, shared=shared)
     else:
-        made = _graph(rng, len(sources), steps, tables)
-        case = _with_other_sinks(rng, graph(*made, sources=sources, shared=shared))
+        if records.all_equal:
+            sources = [replace(source, event_time=None) for source in sources]
+        if rng.random() < 1 / 5:
+            case = _rows(rng, sources, table)
+        else:
+            shared = rng.random() < 1 / 5  # all state computations are over one state partition
+            case = graph(*_graph(rng, len(sources), table), sources=sources, shared=shared)
+            case = _with_other_sinks(rng, case)
     expire_after = rng.choice((None, 10, 5, 20))
     return replace(
         case,
@@ -250,13 +259,9 @@ def _timed_case(rng: Random, tables: _Tables) -> ConformanceCase:
         inputs=tuple([records.next(sources) for _ in range(_count(rng))]),
         ended=rng.random() < 3 / 8,  # else all that fails might fail at the end
         codec=records.codec,
-        batches=_batches(rng),
-        on_error="stop" if rng.random() < 1 / 16 else "skip",
     )
 
 
-_WITH_TOPICS = 1 / 6
-"""The share of timed cases that read and write Kafka, for engines that do."""
 _FROM_TOPICS, _TO_TOPICS, [_TIMESTAMP] = (
     table.having(Trait.OF_TOPIC) for table in (DECODERS, ENCODERS, EVENT_TIMES)
 )
@@ -297,16 +302,17 @@ def _in_topic(rng: Random, entry: Input, partitions: int) -> Input:
     return replace(entry, partition=partition, what=what)
 
 
-def _graph(rng: Random, sources: int, count: int, tables: _Tables) -> list[StepSpec]:
+def _graph(rng: Random, sources: int, table: _Table) -> list[StepSpec]:
     """Return the steps of a graph, as `composing.graph` takes them."""
     steps: list[StepSpec] = []
+    count = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
     if sources > 1 and rng.random() < 3 / 4:
         if rng.random() < 1 / 3:  # each side has keys of its own
-            steps += [step(rng.choice(tables.keys), 1), step(rng.choice(tables.keys), 1)]
+            steps += [step(rng.choice(table.routes), 1), step(rng.choice(table.routes), 1)]
         steps.append(step("merge", 0, 1))
         count -= 1
     for nodes in range(sources + len(steps), sources + len(steps) + count):
-        operator = rng.choice(tables.operators)
+        operator = rng.choice(table.of_graphs)
         back = [rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 3))]
         if operator == "merge":
             back.append(rng.choice((0, 1, 1, 2, 2)))
@@ -323,33 +329,6 @@ def _with_other_sinks(rng: Random, case: ConformanceCase) -> ConformanceCase:
         sinks += [sink for sink in case.sinks if sink.origin not in have]
         sinks += sinks[-1:] * (rng.random() < 1 / 8)
     return replace(case, sinks=tuple(sinks))
-
-
-def _rows(
-    rng: Random, sources: Sequence[SourceSpec], count: int, tables: _Tables, *, shared: bool
-) -> ConformanceCase:
-    """Return rows in the builder's form, where steps have no keys of their own."""
-    partitions: list[PartitionSpec] = []
-    rows: list[list[StepSpec]] = [[] for _ in sources]
-    for _ in range(count):
-        operator = rng.choice(tables.operators)
-        route = rng.choice((None, *tables.keys))
-        if operator in KEYS or operator in GRAPH:
-            continue
-        made = step(operator, window=_window(rng, operator))
-        if operator in AGGREGATIONS:
-            made = replace(made, route=route)
-        if operator in STATEFUL:
-            if not (shared and partitions):
-                partitions.append(PartitionSpec("keyed" if route and not shared else "single"))
-            partition = len(partitions) - 1
-            made = replace(made, route=route or StepSpec.route, partition=partition)
-        rng.choice(rows).append(made)
-    ends = [(_ENCODER,) * rng.choice((*((1,) * 7), 2, 0)) for _ in rows]
-    pairs = zip(rows, ends, strict=True)
-    cases = [row(*steps, decoder=_DECODER, encoders=encoders) for steps, encoders in pairs]
-    some = tuple(partitions) or (PartitionSpec(),)
-    return replace(together(cases, ()), sources=tuple(sources), partitions=some)
 
 
 def _plain_steps(rng: Random) -> list[StepSpec]:
@@ -379,7 +358,7 @@ def _window(rng: Random, operator: str) -> WindowSpec | None:
 
 
 class _Records:
-    """The records of a timed case: their event times go on, with some disorder and a few gaps.
+    """Records of three parts: their event times go on, with some disorder and a few gaps.
 
     Args:
         rng: draws them.

@@ -94,7 +94,7 @@ _PLAIN: Final[dict[type, Any]] = {
 [_TRIPLE_DECODER], [_TRIPLE_ENCODER] = (
     table.having(Trait.OF_TRIPLES) for table in (DECODERS, ENCODERS)
 )
-_SETTINGS: Final = ("form", "codec", "batches", "number", "on_error", "small")
+_SETTINGS: Final = ("form", "ended", "codec", "batches", "number", "on_error", "small")
 _COUNTED: Final[dict[type, tuple[str, ...]]] = {
     SourceSpec: ("event_time", "idle_after", "max_ahead", "generator", "topic"),
     StepSpec: ("parallel",),
@@ -121,19 +121,15 @@ def size(case: ConformanceCase) -> Size:
     What a person must read counts first: records, nodes, and all that is not as usual. Then come
     names, by their places in their tables, texts, and numbers.
     """
-    frames = [entry for entry in case.inputs if entry.what == "frame"]
     windows = [step.window for step in case.steps if step.window is not None]
     specs = (*case.sources, *case.steps, *case.sinks, *case.partitions, *windows)
     return (
-        3 * len(frames)
-        + 2 * (len(case.inputs) - len(frames))
-        + 2 * len(case.steps)
+        3 * len(case.inputs)
+        + 2 * (len(case.steps) + len(windows))
         + 2 * sum([step.operator == "merge" for step in case.steps])  # as much as a step behind it
         + 3 * len(case.sources)
         + (len(case.sinks) or 2)
-        + (case.ended is not case.timed)
-        + case.timed
-        + _unusual(case, ConformanceCase(ended=case.ended), _SETTINGS)
+        + _unusual(case, ConformanceCase(), _SETTINGS)
         + sum([_unusual(spec, _PLAIN[type(spec)], _COUNTED[type(spec)]) for spec in specs])
         + any(spec.expire_after is not None for spec in case.partitions)
         + 2 * any(_exits(entry) for entry in case.inputs)
@@ -360,7 +356,6 @@ def _runs(case: ConformanceCase) -> Iterator[ConformanceCase]:
     graph = any(step.operator in (*GRAPH, *KEYS) for step in case.steps)
     settings = _SETTINGS[graph or case.plain_row is None :]  # a graph has no other form
     yield from _plainer(case, ConformanceCase(), settings)
-    yield replace(case, ended=not case.ended)
     if any(_exits(entry) for entry in case.inputs):  # a stop is plainer
         kept = [entry.payload.replace(ENDS_THE_RUN.encode(), b"") for entry in case.inputs]
         pairs = zip(case.inputs, kept, strict=True)

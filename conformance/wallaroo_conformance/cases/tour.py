@@ -31,7 +31,7 @@ from wallaroo_conformance.cases.case import (
     StepSpec,
     WindowSpec,
 )
-from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, row, step, together
+from wallaroo_conformance.cases.composing import TRIPLES_SOURCE, graph, row, step, together
 from wallaroo_conformance.cases.operators import (
     AGGREGATIONS,
     BUILDERS,
@@ -94,7 +94,7 @@ def steps() -> list[ConformanceCase]:
         for name, operator, edge in product(BUILDERS, _STATES, _EDGES)
     ]
     found = [*_steps(_EDGES), *builders]
-    return [*[each for case in found for each in (case, *_ends_of(case))], *_timed()]
+    return [*[each for case in found for each in (case, *_ends_of(case))], *_windows()]
 
 
 def _plain_edges(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
@@ -141,11 +141,11 @@ def _steps(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
         yield _case(step(_STATES[0], route=listed.route), partitions=partitions)
 
 
-def _timed() -> Iterator[ConformanceCase]:
+def _windows() -> Iterator[ConformanceCase]:
     """Yield cases of event times and aggregations: of few messages, which windows tie together."""
     for time in EVENT_TIMES:
         topic = int(EVENT_TIMES.has(time, Trait.OF_TOPIC))
-        source = replace(TIMED_SOURCE, event_time=time, topic=topic)
+        source = replace(TRIPLES_SOURCE, event_time=time, topic=topic)
         for payload in TRIPLES:
             made = step(_TEXTS, window=WindowSpec())
             yield graph(made, inputs=_of((payload,), times=True), sources=(source,))
@@ -185,7 +185,7 @@ def _of(payloads: Sequence[bytes], sources: int = 1, *, times: bool = False) -> 
 def _ends_of(case: ConformanceCase) -> list[ConformanceCase]:
     """Return cases with payloads that may end the run, which come last."""
     first, *_ = case.inputs
-    if not case.timed:
+    if not _OF_OTHERS & DECODERS.traits[case.sources[0].decoder]:
         payloads: Iterable[bytes] = ENDING
     elif case.steps:
         payloads = [f"a 1 1{mark}{ENDS_THE_RUN}".encode() for mark in "kdbs"]
@@ -251,9 +251,8 @@ def _finds(case: ConformanceCase) -> bool:
 def _alone() -> Iterator[ConformanceCase]:
     """Yield each operator alone, on several partitions if there are any."""
     for case in (*_plain_edges(_EDGES[:1]), *_steps(_EDGES[:1])):
-        if not case.timed:
-            several = case.partitions[0].shape != "single"
-            yield replace(case, number=_NUMBER if several else None)
+        several = case.partitions[0].shape != "single"
+        yield replace(case, number=_NUMBER if several else None)
 
 
 def _with_an_end(case: ConformanceCase) -> ConformanceCase:

@@ -19,9 +19,6 @@ from wallaroo_conformance.judge.laws import FACTS
 Pair: TypeAlias = tuple[str, str]
 """Two facts, in the order of the alphabet."""
 
-Kind: TypeAlias = tuple[bool, Isolation]
-"""Whether there are graphs, time or windows in cases, and their mode."""
-
 _AT_THE_END = 1 / 4
 
 
@@ -87,28 +84,28 @@ class CoverageResult:
 class Coverage:
     """What the cases of a search have met.
 
-    Plain and timed cases, and both isolation modes, are counted apart: engines have other code for
-    each, so that two facts have met in one of them says nothing about the others.
+    Both isolation modes are counted apart: engines have other code for each, so that two facts have
+    met in one of them says nothing about the other.
     """
 
     def __init__(self) -> None:
-        self._met: dict[Kind, set[Pair]] = {}
+        self._met: dict[Isolation, set[Pair]] = {}
         self._new: list[int] = []  # by case: the number of pairs that it was the first to meet
         self._drawn: list[int] = []  # the numbers of the cases drawn by chance
-        self._own: dict[tuple[Kind, Pair], int] = {}  # pairs of one such case alone, and which
+        self._own: dict[tuple[Isolation, Pair], int] = {}  # pairs of one such case alone, and which
 
     def add(self, case: ConformanceCase, facts: Facts, *, drawn: bool) -> None:
         """Note a case that the engine has answered, and whether it was drawn by chance."""
-        kind = (case.timed, case.isolation)
-        pairs, met = set(combinations(sorted(facts), 2)), self._met.setdefault(kind, set())
+        mode = case.isolation
+        pairs, met = set(combinations(sorted(facts), 2)), self._met.setdefault(mode, set())
         number, new = len(self._new), pairs - met
         self._new.append(len(new))
         met |= new
         for pair in pairs:
-            self._own.pop((kind, pair), None)
+            self._own.pop((mode, pair), None)
         if drawn:
             self._drawn.append(number)
-            self._own.update(((kind, pair), number) for pair in new)
+            self._own.update(((mode, pair), number) for pair in new)
 
     def result(self) -> CoverageResult:
         """Return what a report says about it."""
@@ -116,7 +113,7 @@ class Coverage:
         met, pairs = set[str]().union(*facts), set[Pair]().union(*self._met.values())
         never: dict[str, list[str]] = {}
         for one, other in combinations(sorted(met), 2):
-            if (one, other) not in pairs and any({one, other} <= of_kind for of_kind in facts):
+            if (one, other) not in pairs and any({one, other} <= in_mode for in_mode in facts):
                 never.setdefault(one, []).append(other)
         cases = len(self._new)
         last, half = round(cases * _AT_THE_END), cases // 2

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from wallaroo_conformance.judge.differences import KINDS, Kind
-from wallaroo_conformance.judge.rules import RULES, rule_id
+from wallaroo_conformance.judge.rules import rule_id
 
 CONTENT: frozenset[Kind] = KINDS - {"numbers", "letter fields", "lineage"}
 """What most laws speak of: what comes of a message or an entity, not how it is described."""
-
-_TIMED = ("graphs", "keys", "time", "windows", "kafka")  # chapters
 
 Facts: TypeAlias = frozenset[str]
 """Facts, in a few words each: what a case has met when it ran on the reference."""
@@ -70,11 +68,6 @@ class Law:
     def id(self) -> str:
         """Rule and name."""
         return f"{self.rule}/{self.name}"
-
-    @property
-    def timed(self) -> bool:
-        """Whether it is about graphs, keys, time, windows or Kafka, which only timed cases have."""
-        return RULES[self.rule].chapter.name in _TIMED
 
     def fits(self, facts: Facts, kinds: frozenset[Kind]) -> bool:
         """Whether a case exercises it and differs in something that it speaks of."""

@@ -74,8 +74,6 @@ class Findings:
         self.beyond: Counter[str] = Counter()
         """Cases that would exercise a law and that the engine was not given, by the law's id."""
         self.why_beyond: dict[str, str] = {}
-        self.timed_refused = ""
-        """Why nearly all timed cases are beyond the engine; empty: they are not."""
         self.refused: list[ConformanceCase] = []
         """Cases whose application the engine's `check` refuses; not all of them."""
         self.failing: list[Failing] = []
@@ -122,13 +120,13 @@ class Findings:
             del self.failing[_MOST_FAILING:]
 
     def take_smallest(self) -> Failing | None:
-        """Take out the failing case that is explained first: plain ones before timed ones.
+        """Take out the failing case that is explained first: rows before graphs.
 
         A fault that shows without windows and keys is seen more easily in a case without them.
         """
         if not self.failing:
             return None
-        smallest = min(self.failing, key=lambda failing: (failing.case.timed, failing.size))
+        smallest = min(self.failing, key=lambda one: (one.case.form == "pipelines", one.size))
         self.failing.remove(smallest)
         return smallest
 
@@ -166,32 +164,9 @@ class Findings:
         return [law for law in LAWS if fits(law.rule, rules) and self._may_be_met(law)]
 
     def _may_be_met(self, law: Law) -> bool:
-        if self.kept[law.id] or self._why_unsupported(law) is not None:
+        if self.kept[law.id] or self.claims.unclaimed(law) is not None:
             return False
         return self.beyond[law.id] < _ENOUGH_BEYOND
-
-    def refuse_timed(self) -> None:
-        """Note that the engine refuses nearly all timed cases."""
-        whys = [self.why_beyond.get(law.id, "") for law in LAWS if law.timed]
-        self.timed_refused = max(whys, key=lambda why: (why.startswith(REFUSED), why != ""))
-
-    def _why_unsupported(self, law: Law) -> str | None:
-        if self.timed_refused and law.timed:
-            return self.why_beyond.get(law.id, self.timed_refused)
-        return self.claims.unclaimed(law)
-
-    def _why_beyond(self, law: Law) -> str | None:
-        """Return why the cases of a law are beyond the engine, or `None`.
-
-        If all that met another law of the rule were refused, no law of it is missing.
-        """
-        if law.id in self.why_beyond:
-            return self.why_beyond[law.id]
-        others = [one.id for one in LAWS if one.rule == law.rule]
-        if any(self.kept[one] or self.differed[one] for one in others):
-            return None
-        whys = [self.why_beyond[one] for one in others if one in self.why_beyond]
-        return next((why for why in whys if why.startswith(REFUSED)), None)
 
     def law_results(self, rules: str) -> list[LawResult]:
         """Return the result of each law of the rules that fit a pattern."""
@@ -207,8 +182,7 @@ class Findings:
             return law.result("unsupported", kept, beyond, why)
         if kept:
             return law.result("kept", kept, beyond)
-        why = self._why_unsupported(law) or self._why_beyond(law)
-        if why is not None and not self.differed[law.id]:
-            return law.result("unsupported", 0, beyond, why)
+        if beyond and not self.differed[law.id]:
+            return law.result("unsupported", 0, beyond, self.why_beyond[law.id])
         hidden = ", ".join(sorted(broken))
         return law.result("not exercised", 0, beyond, f"hidden by {hidden}" if hidden else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count as counting
 from random import Random
 from typing import TypeAlias
@@ -20,9 +20,9 @@ _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
 _FIXED = {1: tour, 2: pairs}
 """By the numbers of their chunks, cases that are the same in every search."""
-_TIMED_AT_FIRST, _TIMED = 1 / 3, 3 / 4
-"""The share of timed cases in the first chunk, and in later ones: those that are in every search
-are not timed."""
+_SIMPLE_AT_FIRST, _SIMPLE = 2 / 3, 1 / 4
+"""The share of cases without time and windows in the first chunk, and in later ones: those that are
+in every search have none."""
 _FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
 
 _BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
@@ -71,8 +71,8 @@ class Generation:
         self._numbers = counting()  # of chunks that are drawn
         self._added = counting(_FIRST_ADDED)
 
-    def next_chunk(self, left: int | None, *, timed: bool = True) -> Chunk:
-        """Return the next cases, at most `left`; of those that are drawn, a share are timed.
+    def next_chunk(self, left: int | None, *, simple: bool = False) -> Chunk:
+        """Return the next cases, at most `left`; all that are drawn may be `simple`.
 
         Most faults show in few random cases, so the first chunk is small. Then come the tour of all
         operators and all pairs of operators. From then on chunks are as large as a job may be,
@@ -90,38 +90,28 @@ class Generation:
         self._chunks += number not in _FIXED
         self._between = False
         size = min(self._first << number, self._most)
-        share = 0.0 if not timed else _TIMED if number else _TIMED_AT_FIRST
-        drawn = self._drawn(size if left is None else min(size, left), share)
+        count = size if left is None else min(size, left)
+        share = 1.0 if simple else _SIMPLE if number else _SIMPLE_AT_FIRST
+        seed, tame = self._seed_of(next(self._numbers)), int(count * self._tame)
+        drawn = (
+            *generate(count - tame, seed, "any", simple=share, kafka=self._kafka),
+            *generate(tame, seed, "tame", simple=share, kafka=self._kafka),
+        )
         return dict.fromkeys(drawn, True)
 
-    def more(self) -> list[ConformanceCase]:
+    def more(self) -> Sequence[ConformanceCase]:
         """Return cases to look through for laws that no case has exercised yet.
 
         None is tame: the laws that random cases miss are mostly laws that tame cases cannot
         exercise.
         """
-        size = min(self._most, _FIRST_CHUNK)
-        seed = self._seed_of(next(self._added))
-        return [
-            *generate(size, seed, "any"),
-            *generate(size, seed, "any", timed=True, kafka=self._kafka),
-        ]
+        size = 2 * min(self._most, _FIRST_CHUNK)
+        return generate(size, self._seed_of(next(self._added)), "any", kafka=self._kafka)
 
     def _fixed_cases(self, number: int) -> Iterable[ConformanceCase]:
         if _FIXED[number] is pairs:
             return pairs(self._tones[0])  # those of "any" have the tame ones too
         return [case for tone in self._tones for case in tour(tone)]
-
-    def _drawn(self, count: int, share: float) -> list[ConformanceCase]:
-        """Return cases that are drawn by chance, a share of them timed."""
-        seed = self._seed_of(next(self._numbers))
-        cases: list[ConformanceCase] = []
-        for is_timed, part in ((False, count - int(count * share)), (True, int(count * share))):
-            tame = int(part * self._tame)
-            how = {"timed": is_timed, "kafka": self._kafka}
-            cases += generate(part - tame, seed, "any", **how)
-            cases += generate(tame, seed, "tame", **how)
-        return cases
 
     def _seed_of(self, number: int) -> int:
         return self._seed * 1_000_003 + number

@@ -26,8 +26,7 @@ MOST_FAILURES = 16
 _AFTERWARDS = 1 / 4
 """The share of a budget's time that is kept for what comes after the search: reducing cases that
 fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
-_MOSTLY_REFUSED = 4  # an engine that takes less than one in this many timed cases gets few of them
-_FEW = 16  # cases
+_MOSTLY_REFUSED = 3  # an engine that takes less than one in so many cases gets simple ones instead
 _MOST_USEFUL = 8  # of the cases looked through in one step of the top-up, those run for each law
 
 
@@ -98,6 +97,7 @@ class Search:
         self.problems: list[str] = []
         """Why a check's search ended early."""
         self._watcher = watcher or (lambda progress: None)
+        self._only_simple = False  # the engine has refused most of what was drawn
 
     def replay(self, cases: Iterable[ConformanceCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
@@ -140,12 +140,11 @@ class Search:
             if left is not None and left <= 0:
                 break
             self._tell("searching")
-            chunk = self._generation.next_chunk(left, timed=not self.findings.timed_refused)
-            before = self.findings.generated
+            chunk = self._generation.next_chunk(left, simple=self._only_simple)
             answered = self._judge.try_cases(list(chunk))
             self._cover(answered, chunk)
-            if self.findings.generated - before == len(chunk):
-                self._spare_refused(list(chunk), answered)
+            if all(chunk.values()) and _MOSTLY_REFUSED * len(answered) < len(chunk):
+                self._only_simple = True
 
     @property
     def _ended(self) -> bool:
@@ -157,15 +156,6 @@ class Search:
         drawn = {self._judge.claims.adapted(case): by_chance for case, by_chance in chunk.items()}
         for meaning, _ in answered:
             self.findings.coverage.add(meaning.case, meaning.facts, drawn=drawn[meaning.case])
-
-    def _spare_refused(
-        self, cases: Sequence[ConformanceCase], answered: Sequence[tuple[Meaning, Result]]
-    ) -> None:
-        """Draw no more timed cases for an engine that refuses nearly all of them."""
-        timed = sum(case.timed for case in cases)
-        taken = sum(meaning.case.timed for meaning, _ in answered)
-        if timed >= _FEW and _MOSTLY_REFUSED * taken < timed:
-            self.findings.refuse_timed()
 
     def top_up(self) -> None:
         """Look for cases that exercise laws which no case has exercised yet."""

@@ -9,7 +9,7 @@ from wallaroo_conformance.adapting.calls import Calls, Message, Outcome
 from wallaroo_conformance.adapting.windows import Folded, Folding, refuse_unfolded
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import Input, WindowSpec
-from wallaroo_conformance.cases.composing import TIMED_SOURCE, graph, step
+from wallaroo_conformance.cases.composing import TRIPLES_SOURCE, graph, step
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Case
@@ -157,7 +157,7 @@ def test_build_2_windows_that_are_not_folded_are_refused(window: WindowSpec, rul
 
 def test_build_2_windows_of_several_sources_are_refused_to_who_has_one_input() -> None:
     merged = (step("merge", 0, 1), step("texts", window=WindowSpec()))
-    application = assemble(graph(*merged, sources=(TIMED_SOURCE,) * 2))
+    application = assemble(graph(*merged, sources=(TRIPLES_SOURCE,) * 2))
     with pytest.raises(UnsupportedTopology, match="one source") as caught:
         refuse_unfolded(application, "an engine")
     assert caught.value.rule == "time-3"

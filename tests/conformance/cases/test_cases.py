@@ -21,7 +21,7 @@ from wallaroo.engine import load_engine
 from wallaroo.trace import Trace
 
 REFERENCE = load_engine("reference")
-CASES = [*generate(150, 7), *generate(150, 7, timed=True)]
+CASES = generate(300, 7)
 PLAIN = row(step("count"), inputs=(Input(payload=b"a"),)).to_json()
 TIMED = graph(step("texts", window=WindowSpec()), inputs=(Input(payload=b"a 1 m"),)).to_json()
 

@@ -24,10 +24,10 @@ def test_a_pair_is_never_met_where_each_of_its_facts_was() -> None:
     assert A not in result.facts_never
 
 
-def test_facts_of_plain_and_of_timed_cases_are_not_missed_together() -> None:
+def test_facts_of_both_modes_are_not_missed_together() -> None:
     coverage = Coverage()
     coverage.add(case(1), frozenset({A, B}), drawn=True)
-    coverage.add(ConformanceCase(ended=True), frozenset({C, D}), drawn=True)
+    coverage.add(ConformanceCase(isolation="trusting"), frozenset({C, D}), drawn=True)
     assert coverage.result().pairs_never == 0
 
 

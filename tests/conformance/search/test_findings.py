@@ -5,7 +5,7 @@ from __future__ import annotations
 from wallaroo_conformance.cases.case import WindowSpec
 from wallaroo_conformance.cases.composing import graph, record, step
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.laws import LAWS, exercised
+from wallaroo_conformance.judge.laws import exercised
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.findings import Findings
 
@@ -17,13 +17,12 @@ def statuses(findings: Findings) -> dict[str, str]:
     return {one.name: one.status for one in results if one.name in ("sliding", "grid")}
 
 
-def test_a_rule_of_which_every_case_is_refused_waits_for_none() -> None:
-    # `window-2/sliding` was met by no case. Of an engine that refuses windows it is not missing.
+def test_a_law_of_which_every_case_is_refused_is_unsupported_until_one_is_run() -> None:
     case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
-    meaning = reference_oracle().ask([case])[0]
+    [meaning] = reference_oracle().ask([case])
     findings = Findings(Claims(Capabilities()))
     findings.add_beyond(exercised(meaning.facts), "refused: window-1, no windows")
-    assert statuses(findings) == {"sliding": "unsupported", "grid": "unsupported"}
+    assert statuses(findings) == {"sliding": "not exercised", "grid": "unsupported"}
     findings.add_kept(meaning)
     assert statuses(findings) == {"sliding": "not exercised", "grid": "kept"}
 
@@ -34,14 +33,3 @@ def test_a_rule_of_which_an_engine_claims_no_stop_waits_for_its_other_laws() -> 
     findings = Findings(Claims(Capabilities()))
     findings.add_beyond(exercised(meaning.facts), "it claims no stop")
     assert statuses(findings)["sliding"] == "not exercised"
-
-
-def test_timed_cases_that_are_refused_say_why_though_others_need_what_is_not_claimed() -> None:
-    case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
-    [meaning] = reference_oracle().ask([case])
-    refused = "refused: window-8, no count windows"
-    findings = Findings(Claims(Capabilities()))
-    findings.add_beyond([law for law in LAWS if law.rule == "time-1"], "it does not claim Kafka")
-    findings.add_beyond(exercised(meaning.facts), refused)
-    findings.refuse_timed()
-    assert {one.note for one in findings.law_results("window-8")} == {refused}

@@ -26,16 +26,15 @@ def has_findings(case):
 
 
 @pytest.mark.parametrize("mode", MACHINES)
-@pytest.mark.parametrize("timed", [False, True], ids=["plain", "timed"])
-def test_cuts_do_not_show(timed, mode):
-    drawn = generate(25, 1, "tame" if mode == "trusting" else "any", timed=timed)
+def test_cuts_do_not_show(mode):
+    drawn = generate(50, 1, "tame" if mode == "trusting" else "any")
     cases = [case for case in drawn if mode == "isolated" or not has_findings(case)]
-    assert len(cases) > 15
+    assert len(cases) > 30
     assert not [case for case in cases if differs(case, [mode])]
 
 
 def test_the_other_mode_can_go_on():
-    for case in generate(20, 2, "tame", timed=True):
+    for case in generate(20, 2, "tame"):
         if has_findings(case):
             continue
         outputs, _, ended = carried(case, ["trusting", "isolated"], EVERY)
