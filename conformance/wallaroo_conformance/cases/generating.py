@@ -90,7 +90,7 @@ def generate(
             batches=batches if rng.random() < 1 / 2 else None,
             number=rng.choice((None, None, 1, 2, 3, 4, 7)),
             isolation="isolated" if tone == "any" else "trusting",
-            on_error="stop" if rng.random() < 1 / 10 else "skip",
+            on_error="stop" if rng.random() < 1 / 12 else "skip",
             small=rng.random() < 1 / 4,
         )
         found[case] = None
@@ -104,11 +104,13 @@ class _Table:
         self.decoders = DECODERS.choices(tone, common=2, triples=triples)
         self.encoders = ENCODERS.choices(tone, common=1, triples=triples)
         self.event_times = (*EVENT_TIMES.choices(tone, common=3), None, None)
-        self.builders = BUILDERS.choices(tone, common=5)
+        # In rows of triples windows and times are what matters, not odd states.
+        self.builders = BUILDERS.choices(tone, common=30 if triples else 5)
+        single = 1 if triples else 2  # else there are too many multi computations
         self.operators = (
-            *COMPUTATIONS.choices(tone, triples=triples) * 2,
+            *COMPUTATIONS.choices(tone, triples=triples) * single,
             *MULTI_COMPUTATIONS.choices(tone, triples=triples),
-            *STATE_COMPUTATIONS.choices(tone, triples=triples) * 2,
+            *STATE_COMPUTATIONS.choices(tone, common=2, triples=triples) * single,
             *STATE_MULTI_COMPUTATIONS.choices(tone, triples=triples),
             *AGGREGATIONS.choices(tone, common=2) * triples,
         )
