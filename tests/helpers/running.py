@@ -40,15 +40,24 @@ def application_setup(args):
 """
 
 
-class Run:
-    """A process of ``wallaroo run``, and the peers of its source and its sink."""
+WALLAROO_RUN = [sys.executable, "-m", "wallaroo", "run"]
 
-    def __init__(self, app, *arguments, stderr=subprocess.PIPE):
+
+class Run:
+    """A process of ``wallaroo run``, and the peers of its source and its sink.
+
+    Args:
+        app: the application.
+        arguments: the command's further ones.
+        command: the words before all these.
+        stderr: as of `subprocess.Popen`, which takes the other options.
+    """
+
+    def __init__(self, app, *arguments, command=WALLAROO_RUN, stderr=subprocess.PIPE, **options):
         self.sink = socket.create_server(("127.0.0.1", 0))
         out = f"127.0.0.1:{self.sink.getsockname()[1]}"
-        command = [sys.executable, "-m", "wallaroo", "run", str(app), *arguments]
-        command += ["--in", "127.0.0.1:0", "--out", out]
-        self.process = subprocess.Popen(command, stderr=stderr, text=True)
+        words = [*command, str(app), *arguments, "--in", "127.0.0.1:0", "--out", out]
+        self.process = subprocess.Popen(words, stderr=stderr, text=True, **options)
         self.received = bytearray()
         self._over = False
         self._receiving = threading.Thread(target=self._receive)

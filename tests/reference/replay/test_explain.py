@@ -224,36 +224,43 @@ def test_a_windows_output_names_the_messages_in_it_and_the_watermark_that_fired_
     assert firing(form)["window"]["fired_by"] == "watermark"
 
 
-def test_overlapping_windows_share_messages(tmp_path, capfd):
-    made, app = graphed(
-        tmp_path,
-        "range_windows(wallaroo.seconds(10)).with_slide(wallaroo.seconds(5)).over(Count)",
-        *(frame("left", "a 6", 100), frame("left", "a 12", 100), frame("left", "a 9", 101)),
-        *(End("left", 102 * SECOND), End("right", 102 * SECOND)),
-    )
-    found = [
-        [
-            one["lineage"]
-            for one in firing(told_json(capfd, made, app, "--output", n))["window"]["messages"]
-        ]
-        for n in "012"
+@pytest.mark.parametrize(
+    ("windows", "texts", "found"),
+    [
+        (
+            "range_windows(wallaroo.seconds(10)).with_slide(wallaroo.seconds(5))",
+            "a 6, a 12, a 9",
+            [("all sources have ended", [0, 2]), ("", [0, 1, 2]), ("", [1])],
+        ),
+        (  # two sessions that merge
+            "session_windows(wallaroo.seconds(5))",
+            "a 1, a 9, a 5, a 30",
+            [("from 1 s to 14 s", [0, 1, 2]), ("", [3])],
+        ),
+        (
+            "range_windows(wallaroo.seconds(10)).with_late_data_policy('fire-per-message')",
+            "a 25, B 26 right, a 3",
+            [("fired: its one message is late, and fires by itself", [2])],
+        ),
+        (
+            "range_windows(wallaroo.seconds(10)).with_late_data_policy('place-in-oldest-window')",
+            "a 25, A 26 right, a 3",
+            [("", [0, 1, 2])],
+        ),
+    ],
+    ids=["overlapping", "sessions", "late", "placed in the oldest"],
+)
+def test_a_windows_output_names_the_messages_in_it(tmp_path, capfd, windows, texts, found):
+    frames = [
+        frame("right" if "right" in text else "left", text.removesuffix(" right"), 100 + number)
+        for number, text in enumerate(texts.split(", "))
     ]
-    assert found == [[[0], [2]], [[0], [1], [2]], [[1]]]
-    assert "all sources have ended" in told(capfd, made, app, "--output", "1")
-
-
-def test_sessions_that_merge_hold_the_messages_of_both(tmp_path, capfd):
-    made, app = graphed(
-        tmp_path,
-        "session_windows(wallaroo.seconds(5)).over(Count)",
-        *(frame("left", "a 1", 100), frame("left", "a 9", 100), frame("left", "a 5", 100)),
-        *(frame("left", "a 30", 100), End("left", 102 * SECOND), End("right", 102 * SECOND)),
-    )
-    code, _, err = called(capfd, "rerun", made, app, "--stdout")
-    assert code == 0, err
-    window = firing(told_json(capfd, made, app, "--output", "0"))["window"]
-    assert [one["lineage"] for one in window["messages"]] == [[0], [1], [2]]
-    assert (window["start"], window["end"]) == (1 * SECOND, 14 * SECOND)
+    ends = [End(source, 110 * SECOND) for source in ("left", "right")]
+    made, app = graphed(tmp_path, f"{windows}.over(Count)", *frames, *ends)
+    for number, (said, lineages) in enumerate(found):
+        assert said in told(capfd, made, app, "--output", number)
+        window = firing(told_json(capfd, made, app, "--output", number))["window"]
+        assert [one["lineage"] for one in window["messages"]] == [[one] for one in lineages]
 
 
 def test_a_count_window_fires_when_it_is_full_or_its_time_is_over(tmp_path, capfd):
@@ -269,26 +276,3 @@ def test_a_count_window_fires_when_it_is_full_or_its_time_is_over(tmp_path, capf
     out = told(capfd, made, app, "--output", "1")
     assert out.splitlines()[1] == "(3,) record 3: time passes, it is 120 s"
     assert "fired: its timeout is over\n    1 message in it:\n      (2,) at 4 s: 'A 4'\n" in out
-
-
-def test_a_late_message_that_fires_by_itself_says_so(tmp_path, capfd):
-    made, app = graphed(
-        tmp_path,
-        "range_windows(wallaroo.seconds(10)).with_late_data_policy('fire-per-message').over(Count)",
-        *(frame("left", "a 25", 100), frame("right", "B 26", 101), frame("left", "a 3", 102)),
-    )
-    window = firing(told_json(capfd, made, app, "--output", "0"))["window"]
-    assert window["fired_by"] == "late"
-    assert [one["lineage"] for one in window["messages"]] == [[2]]
-
-
-def test_a_message_placed_in_the_oldest_window_is_found_there(tmp_path, capfd):
-    made, app = graphed(
-        tmp_path,
-        "range_windows(wallaroo.seconds(10))"
-        ".with_late_data_policy('place-in-oldest-window').over(Count)",
-        *(frame("left", "a 25", 100), frame("right", "A 26", 101), frame("left", "a 3", 102)),
-        *(End("left", 103 * SECOND), End("right", 103 * SECOND)),
-    )
-    window = firing(told_json(capfd, made, app, "--output", "0"))["window"]
-    assert [one["lineage"] for one in window["messages"]] == [[0], [1], [2]]

@@ -7,27 +7,27 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
+from running import Run
 
 from wallaroo.cli.machida import main
+from wallaroo.frames import frames
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 # Long options, as in the later tutorials, and short ones, as in the first. No fixed ports here.
 TUTORIALS = {
-    "long": "--application-module word_count --in 127.0.0.1:0 --out {sink} "
-    "--metrics 127.0.0.1:0 --control 127.0.0.1:6000 --data 127.0.0.1:6001 "
+    "long": "--metrics 127.0.0.1:0 --control 127.0.0.1:6000 --data 127.0.0.1:6001 "
     "--name worker-name --external 127.0.0.1:5050 --cluster-initializer "
     "--ponythreads=1 --ponynoblock",
-    "short": "--application-module word_count -i 127.0.0.1:0 -o {sink} -m 127.0.0.1:0 "
-    "-c 127.0.0.1:6000 -d 127.0.0.1:6001 -n worker-name -t --ponythreads 1 --ponypinasio",
+    "short": "-m 127.0.0.1:0 -c 127.0.0.1:6000 -d 127.0.0.1:6001 -n worker-name -t "
+    "--ponythreads 1 --ponypinasio",
 }
+MACHIDA = [sys.executable, "-m", "wallaroo.cli.machida", "--application-module"]
 
 
 @pytest.mark.parametrize(
@@ -35,59 +35,31 @@ TUTORIALS = {
 )
 def test_a_tutorials_command_line_works(tmp_path, form, found_on):
     shutil.copy(EXAMPLES / "word_count.py", tmp_path)
-    received: list[bytes] = []
-
-    def sink():
-        connection, _ = listener.accept()
-        with connection:
-            while data := connection.recv(4096):
-                received.append(data)
-
-    environment = {**os.environ}
-    if found_on == "PYTHONPATH":
-        environment["PYTHONPATH"] = str(tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=sink, daemon=True)
-        thread.start()
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-        with subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "wallaroo.cli.machida",
-                *TUTORIALS[form].format(sink=address).split(),
-            ],
-            cwd=tmp_path if found_on == "current directory" else "/",
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                assert process.stderr is not None
-                ignored = process.stderr.readline()
-                head, _, names = ignored.strip().partition("no effect here: ")
-                assert head == "machida: accepted, "
-                meaningless = {"--control", "--data", "--name"}
-                meaningless |= {"--cluster-initializer", "--ponythreads"}
-                assert set(names.split(", ")) >= meaningless
-                page = re.search(
-                    r"metrics at (http://127\.0\.0\.1:\d+)/", process.stderr.readline()
-                )
-                assert page is not None
-                ports = (re.search(r"listening on 127\.0\.0\.1:(\d+)", x) for x in process.stderr)
-                port = next(found[1] for found in ports if found)
-                with urllib.request.urlopen(f"{page[1]}/health", timeout=30) as health:
-                    assert health.status == 200
-                with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as source:
-                    source.sendall(b"\0\0\0\x07one two\0\0\0\x03One")
-                    source.shutdown(socket.SHUT_WR)
-                    assert source.recv(1) == b""
-                process.send_signal(signal.SIGTERM)
-                assert process.wait(timeout=60) == 0
-            finally:
-                process.kill()
-        thread.join(timeout=60)
-    assert b"".join(received) == b"one => 1\ntwo => 1\none => 2\n"
+    here = found_on == "current directory"
+    run = Run(
+        "word_count",
+        *TUTORIALS[form].split(),
+        command=MACHIDA,
+        cwd=tmp_path if here else "/",
+        env=os.environ | ({} if here else {"PYTHONPATH": str(tmp_path)}),
+    )
+    try:
+        head, _, names = run.errors.splitlines()[0].partition("no effect here: ")
+        assert head == "machida: accepted, "
+        meaningless = {"--control", "--data", "--name", "--cluster-initializer", "--ponythreads"}
+        assert set(names.split(", ")) >= meaningless
+        page = re.search(r"metrics at (http://127\.0\.0\.1:\d+)/", run.errors)[1]
+        with urllib.request.urlopen(f"{page}/health", timeout=30) as health:
+            assert health.status == 200
+        with run.connect() as source:
+            source.sendall(frames([b"one two", b"One"]))
+            source.shutdown(socket.SHUT_WR)
+            assert source.recv(1) == b""
+        run.process.send_signal(signal.SIGTERM)
+        code, _, received = run.wait()
+        assert (code, received) == (0, b"one => 1\ntwo => 1\none => 2\n")
+    finally:
+        run.end()
 
 
 @pytest.fixture

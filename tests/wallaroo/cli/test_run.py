@@ -11,45 +11,30 @@ import pty
 import re
 import signal
 import socket
-import subprocess
-import sys
 import termios
 
 import pytest
 from receiving import eventually
-from running import APP, as_filter, wallaroo
+from running import APP, WALLAROO_RUN, as_filter, wallaroo
 
 from wallaroo.frames import frames
 
 
-def test_idle_peers_do_not_lock_out_a_sender_under_a_small_limit_of_files(app_file, tmp_path):
-    command = [sys.executable, "-m", "wallaroo", "run", str(app_file), "--idle-timeout", "0.5"]
-    command += ["--in", "127.0.0.1:0", "--out"]
+def test_idle_peers_do_not_lock_out_a_sender_under_a_small_limit_of_files(run, tmp_path):
+    small = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *WALLAROO_RUN]
+    process = run("--idle-timeout", "0.5", command=small)
     words = tmp_path / "words"
     words.write_text("a\nb\n")
-    with contextlib.ExitStack() as stack:
-        sink = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        command = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *command]
-        process = stack.enter_context(
-            subprocess.Popen(
-                [*command, f"127.0.0.1:{sink.getsockname()[1]}"], stderr=subprocess.PIPE, text=True
-            )
-        )
-        stack.callback(process.kill)
-        line = ""
-        while "listening on" not in line:
-            line = process.stderr.readline()
-        port = int(line.rpartition(":")[2])
-        taken = stack.enter_context(sink.accept()[0])
+    with contextlib.ExitStack() as idle:
         for _ in range(70):
             with contextlib.suppress(ConnectionResetError):
-                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
-        while wallaroo("send", words, "--to", f"127.0.0.1:{port}").returncode:
+                idle.enter_context(process.connect())
+        while wallaroo("send", words, "--to", f"127.0.0.1:{process.port}").returncode:
             pass
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-        assert taken.recv(100).endswith(b"A\nB\n")
-    assert process.returncode == 0
+    process.process.send_signal(signal.SIGTERM)
+    code, errors, received = process.wait()
+    assert code == 0
+    assert received.endswith(b"A\nB\n")
     assert "a connection is refused: 32 are open, as many as the limit of open files" in errors
     assert "connections refused\n" in errors
 
