@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import replace
@@ -66,7 +67,9 @@ class MeasuredIsolated(ReferenceEngine):
         )
 
 
-CASES = [*tour("tame"), *[one.case for one in stored()]][::3]  # enough, in a few seconds
+@functools.cache
+def cases():
+    return [*tour("tame"), *[one.case for one in stored()]][::3]  # enough, in a few seconds
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ CASES = [*tour("tame"), *[one.case for one in stored()]][::3]  # enough, in a fe
 )
 def test_a_measured_machine_does_what_it_does_without(isolation, usual, measured):
     compared = 0
-    for case in CASES[::2]:
+    for case in cases()[::2]:
         traces = []
         for engine in (usual, usual, measured):
             one = replace(engine_case(case), isolation=isolation)
@@ -136,7 +139,7 @@ def case_has_findings(case):
 
 def test_both_machines_count_the_same_calls_and_follow_records_by_the_same_lineages():
     deepest = 0
-    for case in CASES[::3]:
+    for case in cases()[::3]:
         if case_has_findings(case):
             continue
         compiled = seen_of(engine_case(case), MeasuredCompiled)

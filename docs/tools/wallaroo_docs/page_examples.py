@@ -7,6 +7,7 @@ JSON file beside the scripts, which is loaded when an example is opened.
 from __future__ import annotations
 
 import doctest
+import functools
 import re
 import shlex
 import subprocess
@@ -65,6 +66,7 @@ class PageExample:
         return {"name": self.name, "kind": self.kind, "runs": [asdict(run) for run in self.runs]}
 
 
+@functools.cache
 def page_examples(path: Path) -> list[PageExample]:
     """Return the examples of a page that can run in it; live ones need sockets, and cannot."""
     if path in chapters():
