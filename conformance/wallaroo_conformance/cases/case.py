@@ -247,16 +247,6 @@ class ConformanceCase:
         alone = len(self.sources) == 1 and [sink.origin for sink in self.sinks] == [last]
         return row if alone and len(row) == len(self.steps) else None
 
-    def step_at(self, pipeline: str, position: int) -> StepSpec:
-        """Return the step at a place in a pipeline, in the builder's form."""
-        return self.row(SOURCES.index(pipeline))[position]
-
-    def encoders(self, pipeline: str) -> list[str]:
-        """Return the encoders of a pipeline's sinks, in the builder's form."""
-        source = SOURCES.index(pipeline)
-        nodes = {source, *[step.id for step in self.row(source)]}
-        return [sink.encoder for sink in self.sinks if sink.origin in nodes]
-
     def feeding(self) -> dict[int, set[int]]:
         """Return for each node the sources that messages come from."""
         found = {source.id: {source.id} for source in self.sources}

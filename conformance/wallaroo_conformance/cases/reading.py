@@ -116,15 +116,11 @@ def _problems(case: ConformanceCase) -> Iterator[str]:
     if lost := {sink.origin for sink in case.sinks} - nodes:
         yield f"a sink of node {min(lost)}, which there is not"
     if case.form == "builder":
-        reached = {source.id: source.id for source in case.sources}
-        for source in case.sources:
-            reached |= {step.id: source.id for step in case.row(source.id)}
-            last = ([source.id] + [step.id for step in case.row(source.id)])[-1]
-            others = [one for one in reached if reached[one] == source.id and one != last]
-            if any(sink.origin in others for sink in case.sinks):
-                yield "in the builder's form a pipeline has its sinks at its end"
-        if set(reached) != nodes:
-            yield "in the builder's form steps stand in rows"
+        rows = [[source.id, *[step.id for step in case.row(source.id)]] for source in case.sources]
+        if any(sink.origin in row[:-1] for row in rows for sink in case.sinks):
+            yield "in the builder's form a pipeline has its sinks at its end"
+        if [node for row in rows for node in row[1:]] != [step.id for step in case.steps]:
+            yield "in the builder's form steps stand in rows, row by row"
     yield from _run_problems(case)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -48,15 +48,16 @@ def facts_of(
     for table in (*_graph_facts(application), *_window_facts(application)):
         facts |= met(table)
     facts |= met(_entity_facts(case, trace, observer))
-    specs = step_specs(case, application)
-    steps: dict[str | None, StepSpec] = {
-        node.name: specs[index]
-        for index, node in enumerate(application.nodes)
-        if index in specs and isinstance(node, Step)
+    nodes = [(application.nodes[at], spec) for at, spec in step_specs(case, application).items()]
+    steps: dict[tuple[str, int, str | None], StepSpec] = {
+        (node.pipeline, node.position, node.name): spec
+        for node, spec in nodes
+        if isinstance(node, Step)
     }
     for letter in trace.dead_letters:
         timestamped = "a record's timestamp is its event time" in facts
-        facts |= met(_letter_facts(case, letter, _step(case, letter, steps), timestamped))
+        step = steps.get((letter.pipeline, letter.position, letter.step))
+        facts |= met(_letter_facts(case, letter, step, timestamped))
         if letter.reason not in _OF_KINDS:
             facts.add(f"dead letter: {letter.reason.value}")
     return frozenset(facts)
@@ -217,14 +218,6 @@ def _letter_facts(
         "state altered, then raised": Trait.RAISES_LATE in traits,
         "multi raises while it is consumed": Trait.RAISES_CONSUMED in traits,
     }
-
-
-def _step(
-    case: ConformanceCase, letter: DeadLetter, steps: Mapping[str | None, StepSpec]
-) -> StepSpec | None:
-    if case.form == "builder" and letter.step is not None:
-        return case.step_at(letter.pipeline, letter.position)
-    return steps.get(letter.step)
 
 
 def _appearance(key: Any) -> str:

@@ -41,6 +41,7 @@ Sort: TypeAlias = Literal["raised", "none", "empty", "falsy", "value", "items"]
 tested for truth."""
 
 _FALSE = ("falsy", "empty")
+_ALTERING = [ENCODERS[name] for name in ENCODERS.having(Trait.ALTERS_MESSAGE)]
 _TODAY = 1 << 53  # from here on, floats leave out numbers
 
 FactTable: TypeAlias = Mapping[str, object]
@@ -71,7 +72,7 @@ class Observer:
         self.built: Counter[str] = Counter()
         """Entities built, by the name of their state partition."""
         self._case = case
-        self._application = application
+        self._behind = application.consumers
         self._specs = step_specs(case, application)
         self._shared = Counter([step.partition for step in case.stateful()])
         self._visits: dict[Entity, Counter[int]] = {}  # of one frame, by the step's node
@@ -134,14 +135,14 @@ class Observer:
         self, site: CallSite, spec: StepSpec, operation: Stateful, result: Any
     ) -> FactTable:
         one_key = operation.route is None and not operation.keyed
-        of_pipelines = self._case.form == "pipelines"
+        of_pipelines = not operation.computation.pair
         self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
         visit = one_key and result is not RAISED
         return {
             "states that expire were visited": self._case.partitions[spec.partition].expire_after
             is not None,
             "state shared by name": of_pipelines and self._shared[spec.partition] > 1,
-            "state computation of pipelines": not operation.computation.pair,
+            "state computation of pipelines": of_pipelines,
             "state or windows without a key": one_key,
             **(self._visit((spec.partition, b""), site) if visit else {}),
         }
@@ -195,11 +196,8 @@ class Observer:
 
     def _encode(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
         assert isinstance(site.user, Sink)
-        sort, encoders = _content(result).sort, [""]
-        if self._case.form == "builder":  # in the other form its encoder is a plain one
-            encoders = self._case.encoders(site.user.pipeline)
-        encoder, several = encoders[site.user.index % len(encoders)], len(encoders) > 1
-        alters = several and ENCODERS.has(encoder, Trait.ALTERS_MESSAGE)
+        sort, several = _content(result).sort, len(self._behind[site.user.inputs[0]]) > 1
+        alters = several and any(site.component.component is one for one in _ALTERING)
         return {
             "encoder filters": sort == "none",
             "encoder gives falsy": sort == "falsy",
@@ -307,10 +305,7 @@ def step_specs(case: ConformanceCase, application: Application) -> dict[int, Ste
         for index, node in enumerate(application.nodes)
         if isinstance(node, Step) and not isinstance(node.operation, (Branch, Collect, Merge))
     ]
-    if case.form == "builder":
-        steps = [step for source in case.sources for step in case.row(source.id)]
-    else:
-        steps = [step for step in case.steps if step.operator not in GRAPH]
+    steps = [step for step in case.steps if step.operator not in GRAPH]
     return dict(zip(nodes, steps, strict=True))
 
 
