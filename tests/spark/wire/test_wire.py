@@ -50,6 +50,8 @@ def test_time_4_what_windows_gave_comes_before_the_record_itself():
     ]
     runs = [messages(1, *ordered[1::2]), messages(1, *ordered[::2])]
     assert [arrival[0] for arrival in arrivals(runs)] == ordered
+    outputs = [Outputs(4, run.lineages, run.messages) for run in runs]
+    assert [lineage for lineage, _ in outputs_in_order(outputs)] == ordered
 
 
 def test_order_1_of_one_lineage_the_earlier_step_comes_first():
