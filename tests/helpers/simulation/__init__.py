@@ -7,8 +7,8 @@ Nothing of the engine is replaced. What it asks of the operating system is: the 
 - `world`: the clock, what will happen, the steps of a life, and its end by a crash.
 - `disk`, `network`, `database`: the models. After a crash of the process a disk holds what was
   written; after a power failure what was synced, and any part of the rest.
-- `brokers`, `kafka_client`, `threads`: brokers with transactions; what the engine calls of their
-  client; its threads that wait for them.
+- `brokers`, `kafka_client`: brokers with transactions; what the engine calls of their client.
+- `threads`: the engine's own, which wait for the disk, for brokers and for each other.
 - `peers`: senders and receivers, which notice what they are told.
 - `plans`: one run as a value, drawn from a seed; what fails is made smaller.
 - `serving`, `logs`, `kafka`: what runs: the server; an input log by itself; from topics to topics.

@@ -211,6 +211,8 @@ def _fsync(fd: Any) -> None:
             node.fail_to_sync(machine.chance)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     node.sync()
+    if machine.threads is not None:
+        machine.threads.sync()
     return None
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from wallaroo_reference.checkpoints import collecting
 from wallaroo_reference.options import CheckpointOptions
-from wallaroo_reference.serving import checkpointing, durable, journal
+from wallaroo_reference.serving import checkpointing, journal
 from wallaroo_reference.serving.server import Server
 
 from simulation import application, plans
 from simulation.checks import check_all, told
-from simulation.loop import JobThread, Loop, Thread
+from simulation.loop import Loop, Thread
 from simulation.plans import Life, Plan
 from simulation.runs import DEAD_LETTERS, Run
+from simulation.threads import Threads
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
+from wallaroo.transport import dead_letter_file, input_log, threads
 
 _DIRECTORY = Path("/sim/checkpoint")
 
@@ -52,6 +53,7 @@ class CheckpointRun(Run):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self.fixed: dict[str, Any] = {}
+        self.threads = self.machine.threads = Threads(self.machine)
 
     def serve(self, loop: Loop) -> Server:
         """Serve the application, from the checkpoint, options differ from life to life."""
@@ -74,7 +76,10 @@ class CheckpointRun(Run):
     def around(self) -> Iterator[None]:
         """Let threads be simulated, and few cells be packed at once, between turns."""
         small: list[tuple[Any, str, Any]] = [
-            (durable, "JobThread", partial(JobThread, machine=self.machine)),
+            (threads, "threading", self.threads.stand_ins),
+            (threads, "queue", self.threads.stand_ins),
+            (input_log, "threading", self.threads.stand_ins),
+            (dead_letter_file, "threading", self.threads.stand_ins),
             (checkpointing, "_SLICE", 0.0),
             (checkpointing, "_RETRY", 0.03),
             (journal, "_RETRY", 0.03),
@@ -86,6 +91,13 @@ class CheckpointRun(Run):
             for module, name, value in small:
                 stack.enter_context(mock.patch.object(module, name, value))
             yield
+
+    def live(self, life: Life) -> Summary | None:
+        """Run a process, and end its threads with it."""
+        try:
+            return super().live(life)
+        finally:
+            self.threads.end()
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         """Check, after the last process, all that peers and the disk have."""

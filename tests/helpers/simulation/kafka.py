@@ -18,7 +18,6 @@ from simulation.checkpoints import CheckpointRun
 from simulation.checks import check_all, failed
 from simulation.kafka_client import client
 from simulation.plans import Kind, Life, Plan
-from simulation.threads import Threads
 from simulation.world import Broken
 from wallaroo.engine import Summary
 from wallaroo.transport.kafka import cluster, sink, source
@@ -173,7 +172,6 @@ class KafkaRun(CheckpointRun):
     def __init__(self, plan: KafkaPlan) -> None:
         super().__init__(plan)
         self._kafka = plan
-        self._threads = Threads(self.machine)
         self._brokers = Brokers(dict.fromkeys([*SOURCES, *SINKS], PARTITIONS))
         self._partitions = {
             (topic, number): Partition() for topic in SOURCES for number in range(PARTITIONS)
@@ -184,16 +182,17 @@ class KafkaRun(CheckpointRun):
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
         """Let brokers, their client, and the threads of sources and sinks be simulated."""
-        modules = client(self.machine, self._brokers, self._threads)
+        modules = client(self.machine, self._brokers, self.threads)
         with super().around(), contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.dict(sys.modules, modules))
             stack.enter_context(mock.patch.object(cluster, "_TRANSACTION", _LONGEST))
             for module, name in ((source, "threading"), (sink, "threading"), (sink, "queue")):
-                stands_in = self._threads.stand_ins
+                stands_in = self.threads.stand_ins
                 stack.enter_context(mock.patch.object(module, name, stands_in))
             yield
 
-    def _live(self, life: Life) -> Summary | None:
+    def live(self, life: Life) -> Summary | None:
+        """Run a process, while others send and brokers may be away."""
         following = self.world.life + 1
         for number, sent in enumerate(self._kafka.sent):
             if sent.life == following:
@@ -203,10 +202,7 @@ class KafkaRun(CheckpointRun):
             if away.life == following:
                 self.world.at(away.after, partial(self._be_away, True))
                 self.world.at(away.after + away.seconds, partial(self._be_away, False))
-        try:
-            return super()._live(life)
-        finally:
-            self._threads.end()
+        return super().live(life)
 
     def waiting(self) -> Sequence[object]:
         """Return what is being sent, and committed records whose effect has not come out."""

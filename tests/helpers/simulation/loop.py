@@ -1,4 +1,4 @@
-"""asyncio's selector loop, which waits by letting simulated time pass; and the engine's threads."""
+"""asyncio's selector loop, which waits by letting simulated time pass; and the loop's thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import math
 import selectors
 import socket
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -49,7 +48,8 @@ class Selector(selectors.BaseSelector):
         while world.let_happen(world.now):
             pass
         while not (ready := self._ready()) and not self.woken and world.let_happen(until):
-            pass
+            if world.dead:  # it died in another thread
+                raise Crash
         if self.woken:
             self.woken = False
         elif not ready:
@@ -122,44 +122,6 @@ class Loop(asyncio.SelectorEventLoop):
 
     def _write_to_self(self) -> None:
         self._waits.woken = True
-
-
-class JobThread:
-    """As `wallaroo.transport.threads.JobThread`: does a job later, without a thread."""
-
-    def __init__(self, name: str, post: Callable[..., None], machine: Machine) -> None:
-        self._post = post
-        self._machine = machine
-        self._world = machine.world
-        self._life = machine.world.life
-        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
-
-    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """Have a job done."""
-        self._jobs.append((job, done))
-        if len(self._jobs) == 1:
-            self._soon()
-
-    def close(self) -> None:
-        """Do no further job."""
-        self._jobs.clear()
-
-    def _soon(self) -> None:
-        self._world.at(self._machine.chance.choice((0.0, 0.001, 0.01)), self._do)
-
-    def _do(self) -> None:
-        if self._world.life != self._life or self._world.dead or not self._jobs:
-            return
-        job, done = self._jobs[0]
-        try:
-            result = job()
-        except Exception as error:  # noqa: BLE001 - as the thread does
-            result = error
-        if self._jobs:
-            self._jobs.popleft()
-        self._post(done, result)
-        if self._jobs:
-            self._soon()
 
 
 class Thread:

@@ -9,12 +9,15 @@ import random
 import threading
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulation.disk import Disk, File, Node
 from simulation.network import Network
 from simulation.plans import Life
 from simulation.world import FIRST_DESCRIPTOR, Crash, World
+
+if TYPE_CHECKING:
+    from simulation.threads import Threads
 
 ROOT = "/sim"
 
@@ -32,6 +35,7 @@ class Machine:
     """The machine that runs: its world, disk, network, and the descriptors of its process.
 
     Attributes:
+        threads: of the engine, besides the event loop's; `None`: they are not simulated.
         troubled: a call has failed in this life.
         lost: the disk holds what no engine can make sense of.
     """
@@ -39,6 +43,7 @@ class Machine:
     def __init__(self, world: World) -> None:
         self.world = world
         self.disk = Disk()
+        self.threads: Threads | None = None
         self.network = Network(world)
         self.files: dict[int, Opened] = {}
         self.locks: dict[int, int] = {}  # descriptor of the holder, by the file's id

@@ -82,7 +82,7 @@ class Run:
             for life in lives:
                 application.forget()
                 self.arrived.clear()
-                summary = self._live(life)
+                summary = self.live(life)
                 self.machine.crash(power=life.power)
                 if self.machine.lost:
                     break
@@ -153,7 +153,7 @@ class Run:
             self.acknowledged,
         )
 
-    def _live(self, life: Life) -> Summary | None:
+    def live(self, life: Life) -> Summary | None:
         """Run a process, and return what it said in the end; `None`: it died."""
         self.machine.begin(life)
         for sender in self.senders:

@@ -21,6 +21,7 @@ from simulation.machine import Machine
 from simulation.world import Crash
 
 _PAUSES = (0.0002, 0.001, 0.005)  # seconds until one that waits looks again
+_SYNCS = (0.0, 0.001, 0.01)  # seconds that the disk takes for a sync
 
 
 class Threads:
@@ -35,6 +36,7 @@ class Threads:
         self._running: list[greenlet.greenlet] = []
         self.stand_ins = SimpleNamespace(
             Thread=partial(_Thread, self),
+            Lock=partial(_Lock, self),
             Event=partial(_Event, self),
             Semaphore=partial(_Semaphore, self),
             SimpleQueue=partial(_Queue, self),
@@ -60,6 +62,21 @@ class Threads:
         if world.dead:
             raise Crash
         return True
+
+    def sleep(self, wakers: list[Callable[[], None]]) -> None:
+        """Have the thread that calls wait until somebody calls what it adds to `wakers`."""
+        me, world = greenlet.getcurrent(), self._machine.world
+        assert me.parent is not None, "the event loop's thread would wait for itself"
+        pause = self._machine.chance.choice(_PAUSES)
+        wakers.append(lambda: world.at(pause, partial(self._go_on, me)))
+        me.parent.switch()
+        if world.dead:
+            raise Crash
+
+    def sync(self) -> None:
+        """Let a sync take its time, in which the event loop goes on, if another thread has it."""
+        if greenlet.getcurrent().parent is not None:
+            self.wait(lambda: False, self._machine.chance.choice(_SYNCS))
 
     def start(self, run: Callable[[], object]) -> greenlet.greenlet:
         """Start a thread."""
@@ -99,6 +116,22 @@ class _Thread:
     def is_alive(self) -> bool:
         return self._started is not None and not self._started.dead
 
+    def join(self) -> None:
+        self._threads.wait(lambda: not self.is_alive())
+
+
+class _Lock:
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._held = False
+
+    def __enter__(self) -> None:
+        self._threads.wait(lambda: not self._held)
+        self._held = True
+
+    def __exit__(self, *_: object) -> None:
+        self._held = False
+
 
 class _Event:
     def __init__(self, threads: Threads) -> None:
@@ -136,17 +169,22 @@ class _Queue:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._items: deque[Any] = deque()
+        self._wakers: list[Callable[[], None]] = []
 
     def empty(self) -> bool:
         return not self._items
 
     def put(self, item: Any) -> None:
         self._items.append(item)
+        if self._wakers:
+            self._wakers.pop()()
 
     def get_nowait(self) -> Any:
         return self.get(timeout=0)
 
     def get(self, timeout: float | None = None) -> Any:
+        while timeout is None and not self._items:
+            self._threads.sleep(self._wakers)
         if not self._threads.wait(lambda: bool(self._items), timeout):
             raise queue.Empty
         return self._items.popleft()
