@@ -6,8 +6,6 @@ kept for the next) and *brief* (few examples, the same each time: for the other 
 since more examples would tell more about our code and not about the version).
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -1,7 +1,5 @@
 """The examples with windows: sums that an independent count has too, and what is late."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter, defaultdict

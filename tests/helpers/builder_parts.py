@@ -1,7 +1,5 @@
 """Components right and wrong, and the words of a refusal, for tests of the builder."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """Cases run on machines that take turns: each goes on where another stood."""
 
-from __future__ import annotations
-
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter

@@ -1,7 +1,5 @@
 """An application that numbers its messages by key, and a sender, for tests of served runs."""
 
-from __future__ import annotations
-
 import os
 import socket
 

@@ -1,7 +1,5 @@
 """Keys of every kind, drawn by Hypothesis."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 text = st.text(st.characters(exclude_categories=()))  # lone surrogates too

@@ -1,7 +1,5 @@
 """Messages, states and components, for tests of findings."""
 
-from __future__ import annotations
-
 from small_steps import stateful
 
 import wallaroo

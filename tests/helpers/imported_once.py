@@ -5,8 +5,6 @@ begin together each would do all of it. Nothing is run here, and what is wrong w
 when it is run.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """What tests of live runs on Spark share: options, and whose process a JVM is."""
 
-from __future__ import annotations
-
 import contextlib
 
 import psutil

@@ -1,7 +1,5 @@
 """Recordings and applications for the tests of `wallaroo rerun` and `wallaroo explain`."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A process of ``wallaroo run``, the peers of its source and its sink, and its application."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import subprocess

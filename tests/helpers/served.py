@@ -1,7 +1,5 @@
 """An application to serve on the reference engine, and its senders."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 

@@ -1,7 +1,5 @@
 """Components as small as tests of single rules want them, all of them importable."""
 
-from __future__ import annotations
-
 import wallaroo
 
 

@@ -4,8 +4,6 @@ A payload such as ``b"a1 5"`` is an event: its name, and its event time in secon
 first letter of the name.
 """
 
-from __future__ import annotations
-
 import wallaroo
 from wallaroo import seconds
 

@@ -1,7 +1,5 @@
 """Both machines of the reference, each run the same way."""
 
-from __future__ import annotations
-
 import functools
 
 import pytest

@@ -1,7 +1,5 @@
 """Figures change nothing: both machines, measured, give what the reference gives without."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

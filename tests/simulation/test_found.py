@@ -1,7 +1,5 @@
 """What simulations have found: each plan holds, and fails with the fault as it was."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 import pytest

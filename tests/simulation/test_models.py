@@ -1,7 +1,5 @@
 """The models that simulations trust: disks after a crash, a process that is dead, brokers."""
 
-from __future__ import annotations
-
 import os
 import random
 

@@ -3,8 +3,6 @@
 `python -m simulation` runs on for as long as it is told; CONTRIBUTING.md says how.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

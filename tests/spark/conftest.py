@@ -1,7 +1,5 @@
 """What the Spark tests share: one session for all that harm nothing."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

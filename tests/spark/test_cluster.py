@@ -1,7 +1,5 @@
 """On a Spark standalone cluster on this machine: a master and two workers."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Under `spark-submit`, which brings a JVM of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

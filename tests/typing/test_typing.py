@@ -1,7 +1,5 @@
 """What a user's type checker says: nothing of right applications, something of each misuse."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sources, sinks, and the addresses in an application's arguments."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

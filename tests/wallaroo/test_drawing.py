@@ -1,7 +1,5 @@
 """The topology drawn: what each form says, and that no name can break it."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """How engines are found, and that those that are installed answer the protocol."""
 
-from __future__ import annotations
-
 import argparse
 from importlib.metadata import EntryPoint, EntryPoints
 

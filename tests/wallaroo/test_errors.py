@@ -1,7 +1,5 @@
 """Errors: one base, and a text that says rule and step."""
 
-from __future__ import annotations
-
 import pytest
 
 import wallaroo

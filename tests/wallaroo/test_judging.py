@@ -1,7 +1,5 @@
 """What a computation may return, and the hint where it is the usual slip."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

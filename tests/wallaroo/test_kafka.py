@@ -1,7 +1,5 @@
 """Kafka sources and sinks as the language has them: forms, options, refusals, partitions."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What a key is, and when two are the same (route-2)."""
 
-from __future__ import annotations
-
 import enum
 import json
 from collections import namedtuple

@@ -1,7 +1,5 @@
 """Loading applications by file and by module, and what is said when that fails."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Where a key belongs: the same partition number in every process and every Python (route-4)."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

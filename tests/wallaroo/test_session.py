@@ -1,7 +1,5 @@
 """`wallaroo.testing.Session`: send, let time pass, look."""
 
-from __future__ import annotations
-
 import pytest
 from small_windows import arrivals, built, events, said, windowed
 

@@ -1,7 +1,5 @@
 """`wallaroo.testing.run` and its fixture: payloads in, outputs out, no ports."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Kafka sources and sinks in tests: no broker, records in, what would be sent out."""
 
-from __future__ import annotations
-
 import pytest
 from small_steps import record
 from small_windows import Total

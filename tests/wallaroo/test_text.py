@@ -1,7 +1,5 @@
 """Texts that several commands show."""
 
-from __future__ import annotations
-
 import pytest
 
 from wallaroo.text import process_end

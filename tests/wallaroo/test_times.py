@@ -1,7 +1,5 @@
 """Durations and event times (time-2, window-1)."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

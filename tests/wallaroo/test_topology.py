@@ -1,7 +1,5 @@
 """The topology: a frozen graph that tools read."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """What a run did, as values that compare and as canonical JSON."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

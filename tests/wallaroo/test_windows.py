@@ -1,7 +1,5 @@
 """Windows as they are declared (window-1)."""
 
-from __future__ import annotations
-
 from wallaroo import (
     count_windows,
     milliseconds,

@@ -11,12 +11,12 @@ import builtins
 import contextlib
 import errno
 import fcntl
+import functools
 import io
 import mmap
 import os
 import socket
 import sqlite3
-import stat
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -31,16 +31,16 @@ from simulation.network import Socket
 
 # fmt: off  # one name a line says nothing more
 _NAMES = (
-    *("open", "close", "read", "write", "pread", "pwrite", "lseek", "dup", "fsync", "fdatasync"),
-    *("ftruncate", "truncate", "fstat", "stat", "lstat", "chmod", "listdir", "scandir"),
+    *("open", "close", "read", "write", "pread", "lseek", "dup", "fsync", "fdatasync"),
+    *("ftruncate", "truncate", "fstat", "stat", "lstat", "listdir", "scandir"),
     *("link", "rename", "replace", "unlink", "remove", "mkdir", "rmdir", "urandom"),
 )
 # fmt: on
-_real: dict[str, Any] = {name: getattr(os, name) for name in _NAMES}
+_OF_OS: dict[str, Any] = {name: getattr(os, name) for name in _NAMES}
+_real = {**_OF_OS, "flock": fcntl.flock, "ioctl": fcntl.ioctl}
 _real_monotonic = time.monotonic
 _real_time_ns = time.time_ns
 _real_sleep = time.sleep
-_real_flock, _real_ioctl = fcntl.flock, fcntl.ioctl
 _real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
 _real_connect = sqlite3.connect
 
@@ -49,7 +49,7 @@ _real_connect = sqlite3.connect
 def installed() -> Iterator[None]:
     """Answer the calls to the system while a machine is running."""
     with contextlib.ExitStack() as stack:
-        for name in _real:
+        for name in _OF_OS:
             function = globals().get(f"_{name}") or _about_path(name)
             stack.enter_context(mock.patch.object(os, name, function))
         for module, name, function in (
@@ -72,6 +72,20 @@ def installed() -> Iterator[None]:
 # -- os --------------------------------------------------------------------------------------------
 
 
+def _of_descriptor(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call about a descriptor: `function`, or the real one if no machine has it."""
+    name = function.__name__.removeprefix("_")
+
+    @functools.wraps(function)
+    def call(fd: Any, *arguments: Any) -> Any:
+        number = fd if isinstance(fd, int) else fd.fileno()
+        if (machine := machine_of(number)) is None:
+            return _real[name](fd, *arguments)
+        return function(machine, number, *arguments)
+
+    return call
+
+
 def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
     if (name := simulated(path)) is None or here.machine is None:
         return _real["open"](path, flags, mode, dir_fd=dir_fd)
@@ -89,19 +103,16 @@ def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
     return fd
 
 
-def _close(fd: int) -> None:
-    if (machine := machine_of(fd)) is None:
-        return _real["close"](fd)
+@_of_descriptor
+def _close(machine: Machine, fd: int) -> None:
     machine.file(fd)
     machine.world.call("close")
     del machine.files[fd]
     machine.locks = {node: holder for node, holder in machine.locks.items() if holder != fd}
-    return None
 
 
-def _read(fd: int, count: int) -> bytes:
-    if (machine := machine_of(fd)) is None:
-        return _real["read"](fd, count)
+@_of_descriptor
+def _read(machine: Machine, fd: int, count: int) -> bytes:
     opened = machine.file(fd)
     machine.world.call("read")
     data = bytes(opened.file.data[opened.at : opened.at + count])
@@ -109,28 +120,20 @@ def _read(fd: int, count: int) -> bytes:
     return data
 
 
-def _pread(fd: int, count: int, offset: int) -> bytes:
-    if (machine := machine_of(fd)) is None:
-        return _real["pread"](fd, count, offset)
+@_of_descriptor
+def _pread(machine: Machine, fd: int, count: int, offset: int) -> bytes:
     opened = machine.file(fd)
     machine.world.call("read")
     return bytes(opened.file.data[offset : offset + count])
 
 
-def _write(fd: int, data: Any) -> int:
-    if (machine := machine_of(fd)) is None:
-        return _real["write"](fd, data)
+@_of_descriptor
+def _write(machine: Machine, fd: int, data: Any) -> int:
     opened = machine.file(fd)
     offset = len(opened.file.data) if opened.appends else opened.at
     count = _written(machine, opened, bytes(data), offset)
     opened.at = offset + count
     return count
-
-
-def _pwrite(fd: int, data: Any, offset: int) -> int:
-    if (machine := machine_of(fd)) is None:
-        return _real["pwrite"](fd, data, offset)
-    return _written(machine, machine.file(fd), bytes(data), offset)
 
 
 def _written(machine: Machine, opened: Opened, data: bytes, offset: int) -> int:
@@ -154,18 +157,16 @@ def _written(machine: Machine, opened: Opened, data: bytes, offset: int) -> int:
     return most
 
 
-def _lseek(fd: int, position: int, how: int) -> int:
-    if (machine := machine_of(fd)) is None:
-        return _real["lseek"](fd, position, how)
+@_of_descriptor
+def _lseek(machine: Machine, fd: int, position: int, how: int) -> int:
     opened = machine.file(fd)
     base = {os.SEEK_SET: 0, os.SEEK_CUR: opened.at, os.SEEK_END: len(opened.file.data)}[how]
     opened.at = base + position
     return opened.at
 
 
-def _dup(fd: int) -> int:
-    if (machine := machine_of(fd)) is None:
-        return _real["dup"](fd)
+@_of_descriptor
+def _dup(machine: Machine, fd: int) -> int:
     opened = machine.file(fd)
     machine.world.call("dup")
     fresh = machine.world.descriptor()
@@ -173,9 +174,8 @@ def _dup(fd: int) -> int:
     return fresh
 
 
-def _fstat(fd: int) -> os.stat_result:
-    if (machine := machine_of(fd)) is None:
-        return _real["fstat"](fd)
+@_of_descriptor
+def _fstat(machine: Machine, fd: int) -> os.stat_result:
     return _described(machine.file(fd).node)
 
 
@@ -199,11 +199,9 @@ def _described(node: Node) -> os.stat_result:
     return os.stat_result((node.mode, id(node), 0, 1, os.geteuid(), os.getegid(), size, 0, 0, 0))
 
 
-def _fsync(fd: Any) -> None:
-    number = fd if isinstance(fd, int) else fd.fileno()
-    if (machine := machine_of(number)) is None:
-        return _real["fsync"](fd)
-    opened = machine.file(number)
+@_of_descriptor
+def _fsync(machine: Machine, fd: int) -> None:
+    opened = machine.file(fd)
     node = opened.node
     machine.world.call("fsync")
     if machine.fails("fsync", opened.path):
@@ -213,26 +211,21 @@ def _fsync(fd: Any) -> None:
     node.sync()
     if machine.threads is not None:
         machine.threads.sync()
-    return None
 
 
 _fdatasync = _fsync
 
 
-def _ftruncate(fd: int, size: int) -> None:
-    if (machine := machine_of(fd)) is None:
-        return _real["ftruncate"](fd, size)
+@_of_descriptor
+def _ftruncate(machine: Machine, fd: int, size: int) -> None:
     opened = machine.file(fd)
     machine.world.call(f"truncate {size}")
     if machine.fails("truncate", opened.path):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     opened.file.truncate(size)
-    return None
 
 
 def _truncate(path: Any, size: int) -> None:
-    if machine_of(path) is not None:
-        return _ftruncate(path, size)
     if simulated(path) is None:
         return _real["truncate"](path, size)
     fd = _open(path, os.O_WRONLY)
@@ -277,12 +270,6 @@ def _change_mkdir(machine: Machine, path: str, mode: int = 0o777) -> None:
     machine.disk.make_folder(path, mode & ~0o022)
 
 
-def _change_mode(machine: Machine, path: str, mode: int) -> None:
-    machine.world.call(f"chmod {path}")
-    node = machine.disk.find(path)
-    node.mode = stat.S_IFMT(node.mode) | mode
-
-
 def _listed(machine: Machine, path: str) -> list[str]:
     machine.world.call("list")
     folder = machine.disk.find(path)
@@ -306,7 +293,6 @@ _PATHS: dict[str, Callable[..., Any]] = {
     "remove": _change_remove,
     "rmdir": _change_remove,
     "mkdir": _change_mkdir,
-    "chmod": _change_mode,
     "listdir": _listed,
     "scandir": _scanned,
 }
@@ -374,23 +360,18 @@ def _sleep(seconds: float) -> None:
     return here.machine.world.pass_time(seconds)
 
 
-def _flock(fd: Any, operation: int) -> None:
-    number = fd if isinstance(fd, int) else fd.fileno()
-    if (machine := machine_of(number)) is None:
-        return _real_flock(fd, operation)
-    node = id(machine.file(number).node)
+@_of_descriptor
+def _flock(machine: Machine, fd: int, operation: int) -> None:
+    node = id(machine.file(fd).node)
     machine.world.call("flock")
-    if machine.locks.setdefault(node, number) != number:
+    if machine.locks.setdefault(node, fd) != fd:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-    return None
 
 
-def _ioctl(fd: Any, request: int, argument: Any = 0, mutate: bool = True) -> Any:
-    number = fd if isinstance(fd, int) else fd.fileno()
-    if (machine := machine_of(number)) is None:
-        return _real_ioctl(fd, request, argument, mutate)
+@_of_descriptor
+def _ioctl(machine: Machine, fd: int, request: int, argument: Any = 0, mutate: bool = True) -> int:
     machine.world.call("ioctl")
-    link = machine.network.sockets[number].link
+    link = machine.network.sockets[fd].link
     assert link is not None
     argument[0] = len(link.arrived) if request == termios.FIONREAD else link.unacknowledged
     return 0

@@ -1,7 +1,5 @@
 """What the application said of itself during a load test, summed up."""
 
-from __future__ import annotations
-
 from wallaroo_loadgen.control.own_figures import said_most
 
 

@@ -1,7 +1,5 @@
 """Served applications with checkpoints; what is left running is killed at a test's end."""
 
-from __future__ import annotations
-
 import pytest
 from wallaroo_reference.engine import ReferenceEngine
 

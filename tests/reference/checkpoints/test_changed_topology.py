@@ -1,7 +1,5 @@
 """A checkpoint goes on with another topology: what is kept, new, dropped, and refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -1,7 +1,5 @@
 """A disk that takes nothing for a while, or never again."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """A machine goes on where another stood: the other gives its cells, the changed ones at a time."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A checkpoint that cannot be used is refused before any input, in a line that says what to do."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

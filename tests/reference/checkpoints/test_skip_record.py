@@ -1,7 +1,5 @@
 """``--skip-record``: a restart gets past a message that ends it, which becomes a dead letter."""
 
-from __future__ import annotations
-
 import base64
 import json
 

@@ -1,7 +1,5 @@
 """A whole state, written and read back."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

@@ -1,7 +1,5 @@
 """The compiled path gives what the interpreter gives, for every application without findings."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """The compiled path gives what the interpreter gives: graphs, keys, time and windows."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The findings of an application."""
 
-from __future__ import annotations
-
 import pytest
 from finding_parts import decode, encode
 

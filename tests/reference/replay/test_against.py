@@ -1,7 +1,5 @@
 """``wallaroo rerun --against``: where two versions of an application first differ."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 

@@ -1,7 +1,5 @@
 """``wallaroo explain``: the way of an output, over multi outputs, merges and windows."""
 
-from __future__ import annotations
-
 import base64
 import json
 

@@ -1,7 +1,5 @@
 """``wallaroo rerun --from`` and ``wallaroo checkpoint --try``: input from stored state on."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

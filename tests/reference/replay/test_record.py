@@ -1,7 +1,5 @@
 """``wallaroo run --record``: the whole input log is kept, whatever happens to the run."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """``wallaroo rerun``: what a recorded input log gives, and what is refused."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """What decoders and computations are given, and what becomes of what they give."""
 
-from __future__ import annotations
-
 import collections
 import enum
 

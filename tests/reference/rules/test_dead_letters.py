@@ -1,7 +1,5 @@
 """What becomes of a message that cannot go on, and of the run."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest

@@ -1,7 +1,5 @@
 """Pipelines that branch, and sources that need no network (graph-4, graph-5)."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

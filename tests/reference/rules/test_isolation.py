@@ -1,7 +1,5 @@
 """The rules that cost copies: state-2, -4, -6, -7, route-1, and what is unportable."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Keys that stay with messages, and state computations of pipelines (key-1, key-2, key-3)."""
 
-from __future__ import annotations
-
 import pytest
 from small_windows import built, events, sink
 

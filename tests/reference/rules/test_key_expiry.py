@@ -1,7 +1,5 @@
 """Entities that expire (key-4), and an application's own serialization (key-5)."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import types

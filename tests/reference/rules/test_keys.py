@@ -1,7 +1,5 @@
 """Which entity a message meets: keys, and values that are not keys."""
 
-from __future__ import annotations
-
 import enum
 import weakref
 

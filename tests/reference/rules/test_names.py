@@ -1,7 +1,5 @@
 """Names of every kind (build-1)."""
 
-from __future__ import annotations
-
 import pytest
 from small_steps import (
     Seen,

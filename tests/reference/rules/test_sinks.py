@@ -1,7 +1,5 @@
 """What sinks get of what encoders give."""
 
-from __future__ import annotations
-
 import pytest
 from small_steps import identity
 

@@ -1,7 +1,5 @@
 """When an entity comes to be, and what a visit does to it."""
 
-from __future__ import annotations
-
 import pytest
 from small_steps import Seen, returns, whole
 

@@ -1,7 +1,5 @@
 """Time: event times, records and their order, idle sources (time-1 to time-4)."""
 
-from __future__ import annotations
-
 import enum
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,7 +1,5 @@
 """A dead letter says where user code failed: file, line and function of the user's own frames."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,7 +1,5 @@
 """Windows: accumulators, late messages, sessions (window-1, window-4 to window-7, window-11)."""
 
-from __future__ import annotations
-
 import pytest
 from small_windows import Gather, built, config, events, initial, said, sink, windowed
 

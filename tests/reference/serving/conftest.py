@@ -1,7 +1,5 @@
 """An engine that is served."""
 
-from __future__ import annotations
-
 import pytest
 from wallaroo_reference.engine import ReferenceEngine
 

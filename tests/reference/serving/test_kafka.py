@@ -1,7 +1,5 @@
 """Runs from a topic to a topic, with a real broker: what readers of committed records get."""
 
-from __future__ import annotations
-
 import base64
 import json
 import signal

@@ -1,7 +1,5 @@
 """The reference engine live: real sockets, bad senders, absent sinks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a served application holds in memory is bounded, whatever one message makes."""
 
-from __future__ import annotations
-
 import pytest
 from ports import free_port
 from receiving import eventually

@@ -1,7 +1,5 @@
 """A live run's figures are those that are known from outside."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

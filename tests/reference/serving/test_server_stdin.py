@@ -1,7 +1,5 @@
 """The reference engine as a filter: lines from stdin, outputs to stdout."""
 
-from __future__ import annotations
-
 import io
 import os
 

@@ -1,7 +1,5 @@
 """How a served run ends: it is stopped, killed, or user code ends it."""
 
-from __future__ import annotations
-
 import io
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What a served application says of late messages, and its generators."""
 
-from __future__ import annotations
-
 import socket
 import threading
 

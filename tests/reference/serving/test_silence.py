@@ -1,7 +1,5 @@
 """Windows that wait for a partition from which nothing comes (kafka-9): who says so, and when."""
 
-from __future__ import annotations
-
 import pytest
 from small_steps import Values, encode
 from small_windows import Total

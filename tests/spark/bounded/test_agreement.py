@@ -1,7 +1,5 @@
 """Bounded cases on Spark: the reference's answers, in batch jobs and in streams of batches."""
 
-from __future__ import annotations
-
 import weakref
 from dataclasses import replace
 from pathlib import Path

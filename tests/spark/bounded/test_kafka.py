@@ -1,7 +1,5 @@
 """Records of Kafka in bounded cases: Spark gives what the reference gives (kafka-1, -6 to -10)."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

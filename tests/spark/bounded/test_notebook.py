@@ -1,7 +1,5 @@
 """A notebook: cells of a main program that has no file, on the reference engine and on Spark."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the reference says of where user code failed, Spark's workers say too."""
 
-from __future__ import annotations
-
 import failing_app
 import pytest
 

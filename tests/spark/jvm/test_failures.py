@@ -1,7 +1,5 @@
 """What is said when a process of Spark's does not start or dies; the texts are Spark's own."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Which Java is taken, and the error if there is no Java."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import stat

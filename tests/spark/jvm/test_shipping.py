@@ -1,7 +1,5 @@
 """Which modules go to workers."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """What tests of live runs on Spark are given."""
 
-from __future__ import annotations
-
 import pytest
 from spark_checkpoints import application
 from wallaroo_spark.live.checkpoint import Checkpoint

@@ -1,7 +1,5 @@
 """Partitions from which nothing comes are named by a run on Spark too (kafka-9)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

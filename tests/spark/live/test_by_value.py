@@ -1,7 +1,5 @@
 """Code that no worker can import is sent along: closures, lambdas, a script's own definitions."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

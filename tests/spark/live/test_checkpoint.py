@@ -1,7 +1,5 @@
 """Whose a checkpoint is: others are refused by name, before anything is read or written."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

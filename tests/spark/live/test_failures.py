@@ -1,7 +1,5 @@
 """Why Spark failed: the cause out of the pages that it tells. The texts are Spark's, shortened."""
 
-from __future__ import annotations
-
 import struct
 import tempfile
 import zlib

@@ -1,7 +1,5 @@
 """A run from topic to topic goes on on Spark, and again on the reference (scale-1, scale-2)."""
 
-from __future__ import annotations
-
 import pytest
 from live_on_spark import PATIENCE
 from wallaroo_conformance.live.check import check_kafka

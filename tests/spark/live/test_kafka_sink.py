@@ -1,7 +1,5 @@
 """A run on Spark from topic to topic of a real broker: outputs leave from workers (kafka-15)."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

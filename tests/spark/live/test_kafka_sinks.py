@@ -1,7 +1,5 @@
 """Partitions of Kafka sinks are taken over at the same time."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

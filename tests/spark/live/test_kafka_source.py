@@ -3,8 +3,6 @@
 A topic alone, whose log is Spark's own; test_kafka_sink.py has frames beside one.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

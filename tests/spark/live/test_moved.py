@@ -1,7 +1,5 @@
 """A checkpoint written anew for another engine and number of partitions (scale-1)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

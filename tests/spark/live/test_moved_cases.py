@@ -3,8 +3,6 @@
 All but Spark itself is what `wallaroo checkpoint --to` runs: what Spark would store is kept here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from random import Random

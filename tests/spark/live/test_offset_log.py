@@ -1,7 +1,5 @@
 """The log that stands in Spark's offsets: what a run has left, the next one finds."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

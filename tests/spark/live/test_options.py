@@ -1,7 +1,5 @@
 """The options of ``wallaroo run`` that only Spark has."""
 
-from __future__ import annotations
-
 import argparse
 import io
 

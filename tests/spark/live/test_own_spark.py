@@ -1,7 +1,5 @@
 """Runs that have a Spark of their own, which is not there or must not be left behind."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A checkpoint at a URL: here of Hadoop's viewfs, whose files lie where a table says."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a restart knows when the input log has dropped what Spark has committed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

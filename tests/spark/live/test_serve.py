@@ -1,7 +1,5 @@
 """Live on Spark: real sockets, a real JVM. What ends its JVM runs alone, as in test_time.py."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import socket

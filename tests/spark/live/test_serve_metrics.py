@@ -1,7 +1,5 @@
 """A live run on Spark fills in the same figures: what the edges count, what workers have seen."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

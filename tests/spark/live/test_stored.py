@@ -1,7 +1,5 @@
 """`wallaroo checkpoint` on a moved checkpoint of Spark: shown, checked, tried, migrated."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from unittest.mock import ANY

@@ -1,7 +1,5 @@
 """Time in a run served on Spark: ticks, ends, generators, and a clock that the test owns."""
 
-from __future__ import annotations
-
 import io
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What user code prints and logs on a worker reaches the driver's standard error, with its step."""
 
-from __future__ import annotations
-
 import io
 import logging
 

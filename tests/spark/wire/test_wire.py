@@ -1,7 +1,5 @@
 """What travels between workers and the driver: runs of messages, lineages, rows."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tasks that read their records themselves, from a real broker."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka import TopicPartition
 from wallaroo_spark.wire.job import Kind, Run, Topic

@@ -1,7 +1,5 @@
 """Outputs leave from workers to a real broker; no test here needs a JVM."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

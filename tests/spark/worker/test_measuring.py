@@ -1,7 +1,5 @@
 """Figures of user code in a worker: what its tasks have seen, without a JVM."""
 
-from __future__ import annotations
-
 from counted import Count, line, number, text, whole
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.wire.job import FINISHED, Address, CaseSpec, HeadBlock, Report, Run, unpack

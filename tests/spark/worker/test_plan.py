@@ -1,7 +1,5 @@
 """Where state is held: levels, and partitions that must be held together."""
 
-from __future__ import annotations
-
 import pytest
 from small_steps import decode
 from wallaroo_spark.worker.plan import plan

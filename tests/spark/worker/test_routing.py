@@ -1,7 +1,5 @@
 """A state partition's keys: judged, numbered, and what is remembered of them."""
 
-from __future__ import annotations
-
 import pytest
 from wallaroo_spark.worker.routing import Keys
 

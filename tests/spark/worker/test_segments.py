@@ -1,7 +1,5 @@
 """Entities in segments: what is put is found again, whatever batches it is put in."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from wallaroo_spark.wire.job import Address

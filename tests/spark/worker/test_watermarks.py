@@ -1,7 +1,5 @@
 """Watermarks noted by several tasks and replayed by one shard, in batches."""
 
-from __future__ import annotations
-
 import pytest
 from small_steps import decode, encode
 from wallaroo_spark.wire.job import What, moments

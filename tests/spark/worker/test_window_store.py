@@ -1,7 +1,5 @@
 """The store of open windows: what is due is found by time, and what is closed leaves nothing."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from wallaroo_spark.wire.job import Address

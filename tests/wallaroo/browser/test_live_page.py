@@ -1,7 +1,5 @@
 """The live page in a real browser: under load, with a stalled sink, with failing messages."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

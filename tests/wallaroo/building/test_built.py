@@ -1,7 +1,5 @@
 """What a builder builds."""
 
-from __future__ import annotations
-
 from builder_parts import (
     Counts,
     CountsBuilder,

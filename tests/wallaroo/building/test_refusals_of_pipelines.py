@@ -1,7 +1,5 @@
 """What pipelines, windows and aggregations refuse, and what the error says to write."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

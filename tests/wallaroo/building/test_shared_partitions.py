@@ -1,7 +1,5 @@
 """Listed keys, and pipelines that share a state partition."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """An application as a file, and runs of it that end with the test."""
 
-from __future__ import annotations
-
 import pytest
 from running import APP, Run
 

@@ -1,7 +1,5 @@
 """check, graph, route, engines, new: what is done with an application without running it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

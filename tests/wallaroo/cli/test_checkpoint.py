@@ -1,7 +1,5 @@
 """``wallaroo checkpoint``: whose it is, what it holds, what is damaged, new states for old."""
 
-from __future__ import annotations
-
 import base64
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Completion, asked of real shells."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Commands and engines whose extra is not installed, in an interpreter without site-packages."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Names may hold anything; no command gives a terminal the control characters in them."""
 
-from __future__ import annotations
-
 import re
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """machida: the command lines of the published tutorials, as they stand."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The command itself: finding subcommands, arguments, errors, exit codes, logging."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

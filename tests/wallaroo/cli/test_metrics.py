@@ -1,7 +1,5 @@
 """`wallaroo run --metrics`: a real process, asked over HTTP while it runs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

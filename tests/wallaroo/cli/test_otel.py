@@ -1,7 +1,5 @@
 """`wallaroo run --otel`: figures and traces at a collector that decodes the real protocol."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Which options are the application's, and that those which nobody takes are refused."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

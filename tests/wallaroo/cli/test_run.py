@@ -1,7 +1,5 @@
 """``wallaroo run`` as people use it: real processes, sockets, pipes and a terminal."""
 
-from __future__ import annotations
-
 import array
 import contextlib
 import fcntl

@@ -1,7 +1,5 @@
 """How ``wallaroo run`` ends: by signals, by user code, by a kill."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

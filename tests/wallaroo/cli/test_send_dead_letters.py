@@ -1,7 +1,5 @@
 """``wallaroo send --dead-letters``: to real sources, what runs have written."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """send and receive, over real sockets."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

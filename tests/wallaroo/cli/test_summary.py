@@ -1,7 +1,5 @@
 """What a run's summary tells for people: late messages, and windows that were open."""
 
-from __future__ import annotations
-
 import pytest
 from small_windows import arrivals, built, sink
 

@@ -1,7 +1,5 @@
 """What user code prints and logs: it goes to standard error, with its step."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

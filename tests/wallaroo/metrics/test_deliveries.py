@@ -1,7 +1,5 @@
 """Deliveries: what came to its end just before a stop is not forgotten."""
 
-from __future__ import annotations
-
 import asyncio
 
 from builder_parts import begun, sink

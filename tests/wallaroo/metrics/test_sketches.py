@@ -1,7 +1,5 @@
 """Many values in bounded memory: histograms, the busiest keys, lines, latencies."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """How it goes, in a sentence: the sentence names what is in the way."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What is sent to a collector of OpenTelemetry that goes away, and comes back."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """The figures as Prometheus reads them, by prometheus_client, which the extra `metrics` brings."""
 
-from __future__ import annotations
-
 import pytest
 
 from wallaroo.monitor.families import NAMES

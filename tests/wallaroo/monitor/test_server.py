@@ -1,7 +1,5 @@
 """What `--metrics` answers, and what it refuses."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

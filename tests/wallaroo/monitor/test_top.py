@@ -1,7 +1,5 @@
 """`wallaroo top`: what a run does, in a terminal and in a pipe."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

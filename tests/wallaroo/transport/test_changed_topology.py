@@ -1,7 +1,5 @@
 """Parts of a checkpoint that are replaced together: all of them or none, wherever a run dies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

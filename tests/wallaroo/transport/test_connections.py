@@ -1,7 +1,5 @@
 """A sender's connection on real sockets: frames in order, how it ends, senders that misbehave."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

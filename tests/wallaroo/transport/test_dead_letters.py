@@ -1,7 +1,5 @@
 """What becomes of dead letters: lines of JSON, counts, a log that stays readable (dead-1)."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

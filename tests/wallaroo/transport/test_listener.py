@@ -1,7 +1,5 @@
 """The listener on real sockets: who may connect where, flow control, stopping."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import io

@@ -1,7 +1,5 @@
 """Whose directories are, said with what to do; files that a power failure cannot halve."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

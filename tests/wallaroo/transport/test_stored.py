@@ -1,7 +1,5 @@
 """A stored state, as it is shown."""
 
-from __future__ import annotations
-
 import pickle
 
 from wallaroo.keys import encode_key

@@ -1,7 +1,5 @@
 """Lines in and outputs out by real pipes."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

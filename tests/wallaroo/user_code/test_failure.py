@@ -1,7 +1,5 @@
 """The user's own frames of an exception, whatever the exception is."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import types

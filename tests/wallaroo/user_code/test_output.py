@@ -1,7 +1,5 @@
 """The stream that stands in for standard output while user code runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from wallaroo.user_code import output

@@ -1,7 +1,5 @@
 """Slips that no rule refuses are said once, and nothing is said of what is meant."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """The trace that a record belongs to, and what goes on to its outputs."""
 
-from __future__ import annotations
-
 from wallaroo.kafka_records import Produced
 from wallaroo.transport.kafka.context import Contexts, carry_on, contexts_of
 

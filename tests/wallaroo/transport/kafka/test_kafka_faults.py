@@ -1,7 +1,5 @@
 """Brokers that fail on purpose: nothing is lost or doubled, and what ends a run is one line."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs that are read from a real broker."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import pytest

@@ -1,7 +1,5 @@
 """Outputs that go to a real broker."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
