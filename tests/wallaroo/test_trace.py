@@ -1,33 +1,18 @@
 """What a run did, as values that compare and as canonical JSON."""
 
 import json
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
+from letters import dead_letter
 
 from wallaroo.findings import Finding, FindingKind
 from wallaroo.keys import encode_key
-from wallaroo.trace import DeadLetter, Ended, Entity, Reason, Trace, sorted_entities
+from wallaroo.trace import Ended, Entity, Reason, Trace, sorted_entities
 from wallaroo.user_code.failure import Cause, UserFrame
 
-
-def letter(**changes):
-    fields = {
-        "lineage": (3, 1),
-        "source": "s",
-        "pipeline": "p",
-        "step": "count",
-        "position": 2,
-        "sink": None,
-        "key": ("a", 1),
-        "reason": Reason.RAISED,
-        "error_type": "ValueError",
-        "error": "why\ud800\n",
-        "payload": b"\xff\0",
-    }
-    return DeadLetter(**{**fields, **changes})
-
-
+letter = partial(dead_letter, key=("a", 1), error="why\ud800\n")
 FINDING = Finding(FindingKind.IMMUTABLE_STATE, "p", "count", "a", (0,), "text")
 TRACE = Trace(
     outputs={("q", 0): (b"", b"b"), ("p", 1): (), ("p", 0): (b"\xff",)},

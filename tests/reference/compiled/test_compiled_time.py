@@ -13,7 +13,7 @@ from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 import wallaroo
 from wallaroo.engine import Case
 from wallaroo.loading import load_application
-from wallaroo.records import End, Frame, Tick, Value
+from wallaroo.records import Frame, Tick, Value
 from wallaroo.topology import Codec
 
 ENGINE = ReferenceEngine()
@@ -80,16 +80,6 @@ def counted(windows, *, event_time=None, aggregation=None):
         .to(windows.over(aggregation or Texts("texts")))
         .to_sink(sink()),
     )
-
-
-def test_window_5_a_pane_of_several_windows_keeps_its_own_accumulator():
-    """`combine` alters the earlier accumulator; the next window begins with it."""
-    windows = wallaroo.range_windows(4).with_slide(2)
-    machine = Compiled(counted(windows, event_time=event_time))
-    machine.feed("p", [b"a0", b"a2", b"a4"])
-    machine.take(End("p"))
-    (outputs,) = machine.outputs.values()
-    assert outputs == [b"a-2-2:a0;", b"a0-4:a0,a2;", b"a2-6:a2,a4;", b"a4-8:a4;"]
 
 
 class Handles(Texts):

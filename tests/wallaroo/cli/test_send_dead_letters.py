@@ -6,6 +6,7 @@ import re
 
 import pytest
 from counted import text
+from letters import dead_letter
 from served import raising
 from wallaroo_reference.engine import ReferenceEngine
 
@@ -13,7 +14,6 @@ import wallaroo
 from wallaroo.cli.main import main
 from wallaroo.config import format_address
 from wallaroo.engine import ServeOptions
-from wallaroo.trace import DeadLetter, Reason
 
 
 class Served:
@@ -46,20 +46,8 @@ def served():
 
 
 def letter(number, source="a", payload=b"x", run="1", **changes):
-    fields = {
-        "lineage": (number,),
-        "source": source,
-        "pipeline": "p",
-        "step": "s",
-        "position": 0,
-        "sink": None,
-        "key": None,
-        "reason": Reason.RAISED,
-        "error_type": None,
-        "error": "no",
-    }
-    form = DeadLetter(**{**fields, "payload": payload, **changes}).to_json()
-    return json.dumps({**form, "run": run}) + "\n"
+    fields = {"lineage": (number,), "source": source, "payload": payload, **changes}
+    return json.dumps({**dead_letter(**fields).to_json(), "run": run}) + "\n"
 
 
 def send(path, *to):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 
+import letters
 import pytest
 from counted import Count, line, whole
 
 import wallaroo
 from wallaroo.metrics.registry import Registry
 from wallaroo.monitor.server import Monitor
-from wallaroo.trace import DeadLetter, Reason
 
 NASTY = "a \"quoted\"\nname </script><script>alert(1)</script> \x1b[31m \ud800 'x' \\"
 
@@ -56,19 +56,8 @@ def registry(application):
 
 
 def dead_letter(error: str = NASTY, payload: bytes = b"<img src=x onerror=alert(2)>\n"):
-    return DeadLetter(
-        lineage=(3,),
-        source=NASTY,
-        pipeline=NASTY,
-        step=NASTY,
-        position=0,
-        sink=None,
-        key=NASTY,
-        reason=Reason.RAISED,
-        error_type="ValueError",
-        error=error,
-        payload=payload,
-    )
+    named = dict.fromkeys(("source", "pipeline", "step", "key"), NASTY)
+    return letters.dead_letter(lineage=(3,), **named, position=0, error=error, payload=payload)
 
 
 @pytest.fixture

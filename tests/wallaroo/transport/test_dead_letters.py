@@ -7,8 +7,9 @@ import os
 import re
 
 import pytest
+from letters import dead_letter
 
-from wallaroo.trace import DeadLetter, Reason
+from wallaroo.trace import Reason
 from wallaroo.transport.dead_letter_file import files_of
 from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
 from wallaroo.transport.rate_limit import RateLimited
@@ -16,20 +17,7 @@ from wallaroo.user_code.failure import Cause, UserFrame
 
 
 def letter(sequence=0, **changes):
-    fields = {
-        "lineage": (sequence, 2),
-        "source": "p",
-        "pipeline": "p",
-        "step": "count",
-        "position": 1,
-        "sink": None,
-        "key": "k",
-        "reason": Reason.RAISED,
-        "error_type": "ValueError",
-        "error": "it\nbroke \x1b[31m",
-        "payload": b"\xff\x00",
-    }
-    return DeadLetter(**(fields | changes))
+    return dead_letter(lineage=(sequence, 2), **changes)
 
 
 class Clock:
