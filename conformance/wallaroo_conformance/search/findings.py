@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
 from wallaroo_conformance.cases.case import ConformanceCase
@@ -80,9 +80,9 @@ class Findings:
         """Failing cases that no failure explains; not all of them."""
         self.failures: list[Failure] = []
 
-    def add_beyond(self, laws: Iterable[Law], why: str) -> None:
-        """Note that a case which would exercise some laws is beyond the engine, and why."""
-        for law in laws:
+    def add_beyond(self, meaning: Meaning, why: str) -> None:
+        """Note that a case is beyond the engine, and why."""
+        for law in exercised(meaning.facts):
             self.beyond[law.id] += 1
             before = self.why_beyond.setdefault(law.id, why)
             # A refusal says more than what else a case needs that the engine does not claim.
@@ -105,11 +105,10 @@ class Findings:
 
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no failure explains it."""
-        laws = exercised(failing.meaning.facts)
         if (excuse := self.excuse(failing)) is not None:
-            self.add_beyond(laws, excuse)
+            self.add_beyond(failing.meaning, excuse)
             return
-        self.differed.update(law.id for law in laws)
+        self.differed.update(law.id for law in exercised(failing.meaning.facts))
         if self.is_explained(failing):
             return
         if self.first_failure is None:

@@ -15,7 +15,6 @@ from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences
-from wallaroo_conformance.judge.laws import exercised
 from wallaroo_conformance.judge.oracle import (
     REFERENCE,
     Meaning,
@@ -56,26 +55,29 @@ class Judge:
 
         Cases that the engine had no time for are not noted at all.
         """
+        findings = self.findings
         given: list[Meaning] = []
         for meaning in self.oracle.ask(list(map(self.claims.adapted, cases))):
             beyond = self.beyond(meaning)
             if beyond is None:
                 given.append(meaning)
                 continue
-            self.findings.add_beyond(exercised(meaning.facts), beyond)
+            findings.add_beyond(meaning, beyond)
             if beyond.startswith(REFUSED):
-                self.findings.add_refused(meaning.case)
+                findings.add_refused(meaning.case)
         own = self.runner.run([meaning.case for meaning in given])
-        self.findings.generated += len(cases) - (len(given) - len(own))
+        findings.generated += len(cases) - (len(given) - len(own))
         answered: list[tuple[Meaning, Result]] = []
         for meaning, result in zip(given, own, strict=False):
             if self.refused(result):
-                self.findings.add_beyond(exercised(meaning.facts), f"{REFUSED}{result.refusal}")
+                findings.add_beyond(meaning, f"{REFUSED}{result.refusal}")
+                continue
+            answered.append((meaning, result))
+            if (failing := self.failing(meaning, result)) is None:
+                findings.add_kept(meaning)
             else:
-                answered.append((meaning, result))
-        self.findings.supported += len(answered)
-        for meaning, result in answered:
-            self._note(meaning, result)
+                findings.add_failing(failing)
+        findings.supported += len(answered)
         return answered
 
     def first_failing(
@@ -120,15 +122,6 @@ class Judge:
         if self._wrong and (wrong := self._wrong.intersection(operators_of(meaning.case))):
             return f"its operator {min(wrong)} is not what the catalogue says"
         return self.claims.beyond(meaning) or self.runner.refusal(meaning.case)
-
-    def _note(self, meaning: Meaning, result: Result) -> None:
-        failing = self.failing(meaning, result)
-        if self.refused(result):
-            return
-        if failing is None:
-            self.findings.add_kept(meaning)
-        else:
-            self.findings.add_failing(failing)
 
 
 def judge_of(runner: Runner) -> Judge:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from wallaroo_conformance.cases.case import WindowSpec
 from wallaroo_conformance.cases.composing import graph, record, step
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.laws import exercised
 from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.search.findings import Findings
 
@@ -21,7 +20,7 @@ def test_a_law_of_which_every_case_is_refused_is_unsupported_until_one_is_run() 
     case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
     [meaning] = reference_oracle().ask([case])
     findings = Findings(Claims(Capabilities()))
-    findings.add_beyond(exercised(meaning.facts), "refused: window-1, no windows")
+    findings.add_beyond(meaning, "refused: window-1, no windows")
     assert statuses(findings) == {"sliding": "not exercised", "grid": "unsupported"}
     findings.add_kept(meaning)
     assert statuses(findings) == {"sliding": "not exercised", "grid": "kept"}
@@ -31,5 +30,5 @@ def test_a_rule_of_which_an_engine_claims_no_stop_waits_for_its_other_laws() -> 
     case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
     [meaning] = reference_oracle().ask([case])
     findings = Findings(Claims(Capabilities()))
-    findings.add_beyond(exercised(meaning.facts), "it claims no stop")
+    findings.add_beyond(meaning, "it claims no stop")
     assert statuses(findings)["sliding"] == "not exercised"
