@@ -70,7 +70,8 @@ _TEXT, _LINE = SourceSpec.decoder, SinkSpec.encoder
 _ANYTHING, _EXACT = "anything", "described"  # of any type; tells apart what looks alike
 _OF_OTHERS = {Trait.OF_TRIPLES, Trait.OF_TOPIC}
 _EDGES: tuple[Edge, ...] = ((_ANYTHING, _EXACT), (_TEXT, _LINE))
-[_TRIPLE], [_TRIPLE_LINE] = DECODERS.having(Trait.OF_TRIPLES), ENCODERS.having(Trait.OF_TRIPLES)
+[_DECODER], [_ENCODER] = DECODERS.having(Trait.OF_TRIPLES), ENCODERS.having(Trait.OF_TRIPLES)
+_OF_TRIPLES: Edge = (_DECODER, _ENCODER)
 _STATES = tuple(STATEFUL)[: len(SOURCES)]  # the plainest
 _REMEMBER, *_ = STATEFUL.having(Trait.OF_STEP)
 _TEXTS = next(iter(AGGREGATIONS))
@@ -83,7 +84,7 @@ _SLIDING = WindowSpec(size=20, slide=10)
 
 def edges() -> list[ConformanceCase]:
     """Return cases of decoders and encoders alone."""
-    found = [*_plain_edges(_EDGES), *_case_of_triples(), *of_topics()]
+    found = [*_plain_edges(_EDGES), *_in_both_forms(), *of_topics()]
     return [each for case in found for each in (case, *_ends_of(case))]
 
 
@@ -105,9 +106,9 @@ def _plain_edges(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
             yield _case(edge=(decoder, encoder))
 
 
-def _case_of_triples(*made: StepSpec) -> tuple[ConformanceCase, ConformanceCase]:
+def _in_both_forms(*made: StepSpec) -> tuple[ConformanceCase, ConformanceCase]:
     """Return a case of steps that take messages of three parts, in both forms of the API."""
-    return _case(*made, triples=True), graph(*made, inputs=_of(TRIPLES, times=True))
+    return _case(*made, edge=_OF_TRIPLES), graph(*made, inputs=_of(TRIPLES, times=True))
 
 
 def of_topics() -> Iterator[ConformanceCase]:
@@ -123,19 +124,17 @@ def _steps(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
     """Yield cases of computations, partition functions, key extractors and lists of keys."""
     for name in STEPS:
         if STEPS.has(name, Trait.OF_TRIPLES):
-            yield from _case_of_triples(step(name))
-            continue
-        yield from [_case(step(name), edge=edge) for edge in ways]
+            yield from _in_both_forms(step(name))
+        else:
+            yield from [_case(step(name), edge=edge) for edge in ways]
     for name in ROUTES:
-        if ROUTES.has(name, Trait.OF_TRIPLES):
-            partitions = (PartitionSpec("keyed"),)
-            yield _case(step(_REMEMBER, route=name), triples=True, partitions=partitions)
-            yield graph(step(name), step(_REMEMBER), inputs=_of(TRIPLES, times=True))
-            continue
+        triples = ROUTES.has(name, Trait.OF_TRIPLES)
         shapes: list[Shape] = ["keyed", "u64"] if ROUTES.has(name, Trait.NUMBERS) else ["keyed"]
-        for edge, shape in product(ways, shapes):
-            partitions = (PartitionSpec(shape),)
-            yield _case(step(_STATES[0], route=name), edge=edge, partitions=partitions)
+        for edge, shape in product([_OF_TRIPLES] if triples else ways, shapes):
+            made = step(_REMEMBER if triples else _STATES[0], route=name)
+            yield _case(made, edge=edge, partitions=(PartitionSpec(shape),))
+        if triples:
+            yield graph(step(name), step(_REMEMBER), inputs=_of(TRIPLES, times=True))
     for name, listed in KEY_LISTS.items():
         partitions = (PartitionSpec("u64" if listed.u64 else "keyed", keys=name),)
         yield _case(step(_STATES[0], route=listed.route), partitions=partitions)
@@ -168,13 +167,10 @@ def one_by_one(case: ConformanceCase) -> list[ConformanceCase]:
     return [replace(case, inputs=(one,) * times) for one in dict.fromkeys(case.inputs)]
 
 
-def _case(
-    *made: StepSpec, edge: Edge = _EDGES[0], triples: bool = False, **fields: Any
-) -> ConformanceCase:
+def _case(*made: StepSpec, edge: Edge = _EDGES[0], **fields: Any) -> ConformanceCase:
     """Return a row over all payloads that end no run."""
-    decoder, encoder = (_TRIPLE, _TRIPLE_LINE) if triples else edge
-    inputs = _of(TRIPLES if triples else GOING_ON)
-    return row(*made, decoder=decoder, encoders=(encoder,), inputs=inputs, **fields)
+    inputs = _of(TRIPLES if edge == _OF_TRIPLES else GOING_ON)
+    return row(*made, decoder=edge[0], encoders=edge[1:], inputs=inputs, **fields)
 
 
 def _of(payloads: Sequence[bytes], sources: int = 1, *, times: bool = False) -> tuple[Input, ...]:

@@ -26,7 +26,8 @@ MOST_FAILURES = 16
 _AFTERWARDS = 1 / 4
 """The share of a budget's time that is kept for what comes after the search: reducing cases that
 fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
-_MOSTLY_REFUSED = 3  # an engine that takes less than one in so many cases gets simple ones instead
+_MOSTLY_REFUSED = 4  # an engine that takes less than one in so many graphs gets no more of them
+_FEW = 16  # graphs
 _MOST_USEFUL = 8  # of the cases looked through in one step of the top-up, those run for each law
 
 
@@ -97,7 +98,7 @@ class Search:
         self.problems: list[str] = []
         """Why a check's search ended early."""
         self._watcher = watcher or (lambda progress: None)
-        self._only_simple = False  # the engine has refused most of what was drawn
+        self._only_simple = False  # the engine has refused most graphs
 
     def replay(self, cases: Iterable[ConformanceCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
@@ -141,10 +142,12 @@ class Search:
                 break
             self._tell("searching")
             chunk = self._generation.next_chunk(left, simple=self._only_simple)
+            before = self.findings.generated
             answered = self._judge.try_cases(list(chunk))
             self._cover(answered, chunk)
-            if all(chunk.values()) and _MOSTLY_REFUSED * len(answered) < len(chunk):
-                self._only_simple = True
+            if all(chunk.values()) and self.findings.generated - before == len(chunk):
+                drawn, taken = _graphs(chunk), _graphs([meaning.case for meaning, _ in answered])
+                self._only_simple |= drawn >= _FEW and _MOSTLY_REFUSED * taken < drawn
 
     @property
     def _ended(self) -> bool:
@@ -233,3 +236,7 @@ class Search:
             raise KeyboardInterrupt
         cases, failing = self.runner.cases, len(self.findings.failing)
         self._watcher(Progress(stage, cases, self._deadline.spent, self.check.budget, failing))
+
+
+def _graphs(cases: Iterable[ConformanceCase]) -> int:
+    return sum(case.form == "pipelines" for case in cases)

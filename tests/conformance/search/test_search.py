@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import pytest
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.tour import pairs
-from wallaroo_conformance.search.budget import MOST_CASES_A_JOB, PROFILES, Budget, chosen_budget
+from wallaroo_conformance.search.budget import (
+    MOST_CASES_A_JOB,
+    PROFILES,
+    Budget,
+    Check,
+    chosen_budget,
+)
 from wallaroo_conformance.search.generation import Generation
+from wallaroo_conformance.search.search import Search
+from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.engine import Isolation
+from wallaroo.errors import UnsupportedTopology
+from wallaroo.operations import KeyBy, Windowed
+from wallaroo.topology import Application
 
 BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
 
@@ -55,6 +68,28 @@ def test_a_check_tries_every_pair_of_operators(modes: frozenset[Isolation], tone
     begun = [case for _ in range(3) for case in generation.next_chunk(None)]
     assert set(pairs(tone)) <= set(begun)
     assert all(len(begun) <= (budget.cases or 10**9) for budget in PROFILES.values())
+
+
+def test_an_engine_that_refuses_graphs_gets_no_more_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_self: object, application: Application) -> None:
+        if any(isinstance(step.operation, KeyBy | Windowed) for step in application.steps):
+            raise UnsupportedTopology("window-1", application.name, "there are only rows here")
+
+    asked: list[bool] = []
+
+    def next_chunk(
+        _self: object, _left: int | None, *, simple: bool
+    ) -> dict[ConformanceCase, bool]:
+        asked.append(simple)
+        return dict.fromkeys(generate(100, len(asked), simple=float(simple)), True)
+
+    monkeypatch.setattr(ReferenceEngine, "check", refuse)
+    monkeypatch.setattr(Generation, "next_chunk", next_chunk)
+    Search(ReferenceEngine(), Check(Budget(300))).search()
+    assert asked == [False, True, True]
+    assert {case.form for case in generate(100, 1, simple=1.0)} == {"builder"}
 
 
 def test_equal_seeds_give_equal_chunks() -> None:
