@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from small_steps import decode, shown
+from small_steps import decode, record, shown
+from small_windows import Total
 
 import wallaroo
 from wallaroo import KafkaRecord
@@ -16,12 +17,12 @@ SECOND = 10**9
 
 
 @wallaroo.kafka_decoder
-def whole(record):
-    if record.key == b"bad":
+def whole(given):
+    if given.key == b"bad":
         raise ValueError("bad")
-    if record.key == b"exit":
+    if given.key == b"exit":
         raise SystemExit(2)
-    return None if record.key == b"none" else (record.partition, record.offset)
+    return None if given.key == b"none" else (given.partition, given.offset)
 
 
 class Collect:
@@ -55,6 +56,22 @@ def windowed(chance: Random, *further: Any) -> Application:
     steps = source.to(step.with_delay(chance.choice([0, SECOND])).over(Collect))
     sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, shown)
     return wallaroo.build_application("windowed", steps.to_sinks([sink, *further]))
+
+
+def counted_by_timestamps(partitions: int = 4, **options: Any) -> Application:
+    """Count the records of each ten seconds of a topic, by their own time, into another topic."""
+    config = wallaroo.KafkaSourceConfig(
+        "in", "h:1", record, event_time=wallaroo.kafka_timestamp, **options
+    )
+    step = wallaroo.range_windows(10 * SECOND).over(Total)
+    sink = wallaroo.KafkaSinkConfig("out", "h:1", in_decimal, partitions=partitions)
+    counted = wallaroo.source("s", config).to(step).to_sink(sink)
+    return wallaroo.build_application("counted", counted)
+
+
+@wallaroo.encoder
+def in_decimal(message):
+    return str(message)
 
 
 def log_of(chance: Random, application: Application, *keys: bytes) -> list[Record]:

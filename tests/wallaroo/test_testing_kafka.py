@@ -2,6 +2,7 @@
 
 import pytest
 from small_steps import record
+from small_topics import counted_by_timestamps, in_decimal
 from small_windows import Total
 
 import wallaroo
@@ -108,20 +109,6 @@ def test_what_no_topic_can_hold_is_refused(records, how, said):
         log({"s": records}, **how)
 
 
-@wallaroo.encoder
-def number(message):
-    return str(message)
-
-
-def windowed(**how):
-    source = wallaroo.KafkaSourceConfig(
-        "in", "h:1", record, event_time=wallaroo.kafka_timestamp, **how
-    )
-    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
-    sink = wallaroo.KafkaSinkConfig("out", "h:1", number, partitions=4)
-    return wallaroo.build_application("w", wallaroo.source("s", source).to(step).to_sink(sink))
-
-
 def of(partition, seconds):
     return KafkaRecord(b"", timestamp=wallaroo.seconds(seconds), partition=partition)
 
@@ -131,7 +118,7 @@ class TestPartitionsAreSourcesOfTheirOwn:
     """kafka-9: the watermark of a Kafka source is the least of its partitions'."""
 
     def session(self, isolation, **how):
-        return testing.Session(windowed(**how), isolation=isolation)
+        return testing.Session(counted_by_timestamps(**how), isolation=isolation)
 
     def test_a_partition_holds_back_until_it_has_come_as_far(self, isolation):
         session = self.session(isolation)
@@ -174,7 +161,7 @@ class TestPartitionsAreSourcesOfTheirOwn:
     def test_one_that_has_ended_does_not_hold_back(self, isolation):
         def run(*records):
             given = [Assigned("s", ((0, 0, 1), (1, 0, 1))), *records, Tick(0)]
-            return testing.run(windowed(), given, end=False, isolation=isolation)
+            return testing.run(counted_by_timestamps(), given, end=False, isolation=isolation)
 
         first = Consumed("s", of(0, 1))
         assert run(first, Consumed("s", of(0, 11))).output == []
@@ -189,7 +176,7 @@ def test_without_event_times_partitions_do_not_matter(isolation):
     """time-3: the watermark is the arrival time; outputs have it as their timestamp."""
     step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
     source = wallaroo.KafkaSourceConfig("in", "h:1", record)
-    sinks = [wallaroo.KafkaSinkConfig("out", "h:1", number)]
+    sinks = [wallaroo.KafkaSinkConfig("out", "h:1", in_decimal)]
     application = wallaroo.build_application(
         "w", wallaroo.source("s", source).to(step).to_sinks(sinks)
     )

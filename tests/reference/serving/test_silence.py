@@ -1,8 +1,7 @@
 """Windows that wait for a partition from which nothing comes (kafka-9): who says so, and when."""
 
 import pytest
-from small_steps import Values, encode
-from small_windows import Total
+from small_topics import counted_by_timestamps
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 
@@ -13,22 +12,11 @@ from wallaroo.metrics.silence import Silence, named
 from wallaroo.records import Assigned, End
 
 SECOND = 10**9
-BROKERS = "127.0.0.1:9092"
-
-
-def windowed(**options):
-    source = wallaroo.KafkaSourceConfig(
-        "in", BROKERS, Values, event_time=wallaroo.kafka_timestamp, **options
-    )
-    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
-    sink = wallaroo.KafkaSinkConfig("out", BROKERS, encode)
-    pipeline = wallaroo.source("s", source).to(step).to_sink(sink)
-    return wallaroo.build_application("windowed", pipeline)
 
 
 class Run:
     def __init__(self, machine, **options):
-        application = windowed(**options)
+        application = counted_by_timestamps(**options)
         self.machine = machine(application)
         self.registry = Registry(application, "reference")
         machine = self.machine

@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import pytest
-from small_steps import encode, record
-from small_windows import Total
+from small_topics import counted_by_timestamps
 from wallaroo_spark.live.arrivals import Arrivals
 from wallaroo_spark.live.offset_log import OffsetLog
 
-import wallaroo
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.silence import Silence
 from wallaroo.records import Assigned, End
@@ -17,20 +15,9 @@ from wallaroo.transport.kafka.position import Position
 SECOND = 10**9
 
 
-def windowed():
-    source = wallaroo.KafkaSourceConfig(
-        "in", "127.0.0.1:9092", record, event_time=wallaroo.kafka_timestamp
-    )
-    sink = wallaroo.KafkaSinkConfig("out", "127.0.0.1:9092", encode)
-    step = wallaroo.range_windows(wallaroo.seconds(10)).over(Total)
-    return wallaroo.build_application(
-        "windowed", wallaroo.source("s", source).to(step).to_sink(sink)
-    )
-
-
 @pytest.mark.parametrize("again", [False, True], ids=["a new run", "a restart"])
 def test_kafka_9_partitions_from_which_nothing_comes_are_named(caplog, again):
-    application, log = windowed(), OffsetLog(Path("not needed here"))
+    application, log = counted_by_timestamps(), OffsetLog(Path("not needed here"))
     registry, opened = Registry(application, "spark"), [1]
     arrivals = Arrivals({"s": Position("id", {0: 0, 1: 0, 2: 0, 3: 0})} if again else {})
     silence = Silence(application, lambda: arrivals, lambda: opened[0], registry)
