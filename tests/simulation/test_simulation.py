@@ -51,10 +51,10 @@ def test_a_planted_fault_is_found(planted, simulated):
 def test_a_seed_is_the_same_run_in_every_process():
     script = """
 import simulation.search as search
-from simulation.checkpoints import CheckpointRun, drawn
+subject = search.SUBJECTS["checkpoint"]
 with search.quiet():
     for seed in range(8):
-        run = CheckpointRun(drawn(seed))
+        run = subject.kind(subject.drawn(seed))
         run.run()
         print(seed, run.world.trace, run.world.now)
 """

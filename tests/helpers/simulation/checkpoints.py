@@ -14,7 +14,7 @@ from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving import checkpointing, journal
 from wallaroo_reference.serving.server import Server
 
-from simulation import application, plans
+from simulation import application
 from simulation.checks import check_all, told
 from simulation.loop import Loop, Thread
 from simulation.plans import Life, Plan
@@ -25,22 +25,6 @@ from wallaroo.engine import ServeOptions, Summary
 from wallaroo.transport import dead_letter_file, input_log, threads
 
 _DIRECTORY = Path("/sim/checkpoint")
-
-
-def drawn(seed: int) -> Plan:
-    """Return the plan of a seed."""
-    return plans.drawn(
-        seed, durable=True, sources=len(application.SOURCES), sinks=len(application.SINKS)
-    )
-
-
-def run(plan: Plan) -> int:
-    """Run a plan and return how many crashes there were.
-
-    Raises:
-        Broken: the server broke a promise.
-    """
-    return CheckpointRun(plan).run()
 
 
 class CheckpointRun(Run):
@@ -100,13 +84,17 @@ class CheckpointRun(Run):
             self.threads.end()
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
-        """Check, after the last process, all that peers and the disk have."""
+        """Check how a process has ended, and after the last one all that there is."""
         if summary is not None and summary.exit_code and not self.machine.troubled:
             raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
         if not last:
             return
         if summary is None:
             raise Broken("the last process died")
+        self.check_end()
+
+    def check_end(self) -> None:
+        """Check all that peers and the disk have in the end."""
         lines = {
             sink: told(
                 [

@@ -48,15 +48,6 @@ def _life(chance: Random) -> LogLife:
     return LogLife(drawn_life(chance, longest=7), tuple(actions))
 
 
-def run(plan: LogPlan) -> int:
-    """Run a plan and return how many crashes there were.
-
-    Raises:
-        Broken: the log broke a promise.
-    """
-    return LogRun(plan).run()
-
-
 class LogRun:
     """A run of a plan.
 

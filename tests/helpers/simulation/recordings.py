@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from simulation.logs import MOST, PATH, SEGMENT, LogPlan, LogRun
+from simulation.logs import MOST, PATH, SEGMENT, LogRun
 from simulation.world import Broken
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.private import make_private
 
 _KEPT = Path("/sim/recording/input")
-
-
-def run(plan: LogPlan) -> int:
-    """Run a plan and return how many crashes there were.
-
-    Raises:
-        Broken: the log or its recording broke a promise.
-    """
-    return RecordingRun(plan).run()
 
 
 class RecordingRun(LogRun):

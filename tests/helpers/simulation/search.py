@@ -9,11 +9,17 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from simulation import checkpoints, kafka, logs, recordings, serving
+from simulation import application, kafka, logs, plans
 from simulation.calls import installed
+from simulation.checkpoints import CheckpointRun
+from simulation.logs import LogRun
 from simulation.plans import smaller
+from simulation.recordings import RecordingRun
+from simulation.runs import Run
+from simulation.serving import ServerRun
 from simulation.world import Broken
 
 PATIENCE = 60.0
@@ -26,19 +32,20 @@ class Subject:
 
     Args:
         drawn: returns a seed's plan.
-        run: runs a plan, and returns how many crashes there were; raises `Broken`.
+        kind: makes a run of a plan.
     """
 
     drawn: Callable[[int], Any]
-    run: Callable[[Any], int]
+    kind: Callable[[Any], Run | LogRun]
 
 
+_drawn = partial(plans.drawn, sources=len(application.SOURCES), sinks=len(application.SINKS))
 SUBJECTS = {
-    "checkpoint": Subject(checkpoints.drawn, checkpoints.run),
-    "server": Subject(serving.drawn, serving.run),
-    "kafka": Subject(kafka.drawn, kafka.run),
-    "log": Subject(logs.drawn, logs.run),
-    "recording": Subject(logs.drawn, recordings.run),
+    "checkpoint": Subject(partial(_drawn, durable=True), CheckpointRun),
+    "server": Subject(partial(_drawn, durable=False), ServerRun),
+    "kafka": Subject(kafka.drawn, kafka.KafkaRun),
+    "log": Subject(logs.drawn, LogRun),
+    "recording": Subject(logs.drawn, RecordingRun),
 }
 
 
@@ -53,7 +60,7 @@ class Failure:
 def failure(subject: Subject, plan: Any) -> tuple[Failure | None, int]:
     """Run a plan, and return how it failed, if it did, and the number of crashes."""
     try:
-        return None, subject.run(plan)
+        return None, subject.kind(plan).run()
     except Broken as broken:
         return Failure(plan, str(broken)), 0
     except Exception as error:  # noqa: BLE001 - whatever the engine lets out is a finding

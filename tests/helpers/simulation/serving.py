@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wallaroo_reference.serving.server import Server
 
-from simulation import application, plans
+from simulation import application
 from simulation.checks import check_dead_letters, check_order, check_outputs
 from simulation.loop import Loop, Thread
 from simulation.peers import Sender
@@ -12,22 +12,6 @@ from simulation.plans import Life, Plan
 from simulation.runs import DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
-
-
-def drawn(seed: int) -> Plan:
-    """Return the plan of a seed."""
-    return plans.drawn(
-        seed, durable=False, sources=len(application.SOURCES), sinks=len(application.SINKS)
-    )
-
-
-def run(plan: Plan) -> int:
-    """Run a plan and return how many crashes there were.
-
-    Raises:
-        Broken: the server broke a promise.
-    """
-    return ServerRun(plan).run()
 
 
 class ServerRun(Run):
