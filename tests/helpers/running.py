@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 
+from wallaroo.frames import frames
+
 APP = """
 import sys
 import wallaroo
@@ -85,6 +87,15 @@ class Run:
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def send(self, *payloads):
+        """Send frames, half-close, and wait until the run has taken all (frame-4)."""
+        with self.connect() as sock:
+            sock.sendall(
+                frames([one if isinstance(one, bytes) else one.encode() for one in payloads])
+            )
+            sock.shutdown(socket.SHUT_WR)
+            assert sock.recv(1) == b""
 
     def wait(self):
         """Wait for the end; return the exit code, stderr, and what the sink's peer has got."""

@@ -3,9 +3,7 @@
 import base64
 import json
 import shutil
-import socket
 import sqlite3
-import struct
 
 import pytest
 from receiving import eventually
@@ -76,11 +74,7 @@ def killed(app, folder, words, *, stored):
     options = ["--checkpoint", folder / "c", "--record", folder / "r"]
     running = Run(app, *options, "--checkpoint-interval", "0.05")
     try:
-        with running.connect() as sock:
-            for word in words:
-                sock.sendall(struct.pack(">I", len(word)) + word.encode())
-            sock.shutdown(socket.SHUT_WR)
-            assert sock.recv(1) == b""
+        running.send(*words)
         eventually(lambda: ReferenceCheckpoint(folder / "c").position() >= stored)
         running.process.kill()
         running.wait()

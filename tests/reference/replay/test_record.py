@@ -2,8 +2,6 @@
 
 import errno
 import os
-import socket
-import struct
 
 import pytest
 from recorded import VOTES, called, lines_of, record
@@ -15,10 +13,6 @@ from wallaroo.loading import load_application
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.recording import RecordedLog, Recording
-
-
-def framed(*words):
-    return b"".join([struct.pack(">I", len(word)) + word.encode() for word in words])
 
 
 @pytest.fixture
@@ -36,11 +30,7 @@ def killed(app, *options, words):
     """Send words to a run, one for each frame, and kill it once they are on disk."""
     running = Run(app, *options)
     try:
-        with running.connect() as sock:
-            for word in words:
-                sock.sendall(framed(word))
-            sock.shutdown(socket.SHUT_WR)
-            assert sock.recv(1) == b""
+        running.send(*words)
         running.process.kill()
         running.wait()
     finally:

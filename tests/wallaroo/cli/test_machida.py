@@ -13,7 +13,6 @@ import pytest
 from running import Run
 
 from wallaroo.cli.machida import main
-from wallaroo.frames import frames
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -49,10 +48,7 @@ def test_a_tutorials_command_line_works(tmp_path, form, found_on):
         page = re.search(r"metrics at (http://127\.0\.0\.1:\d+)/", run.errors)[1]
         with urllib.request.urlopen(f"{page}/health", timeout=30) as health:
             assert health.status == 200
-        with run.connect() as source:
-            source.sendall(frames([b"one two", b"One"]))
-            source.shutdown(socket.SHUT_WR)
-            assert source.recv(1) == b""
+        run.send("one two", "One")
         run.process.send_signal(signal.SIGTERM)
         code, _, received = run.wait()
         assert (code, received) == (0, b"one => 1\ntwo => 1\none => 2\n")

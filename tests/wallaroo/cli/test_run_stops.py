@@ -85,10 +85,7 @@ def forking(run, app_file):
 @pytest.mark.parametrize("how", [b"fork and return", b"fork and exit"])
 def test_a_forked_child_of_user_code_is_no_second_engine(forking, how, isolated):
     process = forking(*isolated)
-    with process.connect() as sock:
-        sock.sendall(frames([b"a", how, *[b"b"] * 100]))
-        sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
+    process.send("a", how, *["b"] * 100)
     process.process.send_signal(signal.SIGTERM)
     code, errors, received = process.wait()
     assert (code, received) == (0, b"A\n" + how.upper() + b"\n" + b"B\n" * 100)
