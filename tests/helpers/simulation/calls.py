@@ -208,9 +208,10 @@ def _fsync(machine: Machine, fd: int) -> None:
         if isinstance(node, File):
             node.fail_to_sync(machine.chance)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
-    node.sync()
+    changes = node.changes  # what is written while the disk is busy is no part of it
     if machine.threads is not None:
         machine.threads.sync()
+    node.sync(changes)
 
 
 _fdatasync = _fsync

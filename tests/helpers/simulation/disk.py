@@ -41,16 +41,21 @@ class File:
         """Set the length."""
         self._change(size)
 
-    def sync(self) -> None:
-        """Put on the disk what was written since the last sync, whether that failed or not."""
-        for change in self._pending:
+    @property
+    def changes(self) -> int:
+        """The number of changes that are not synced."""
+        return len(self._pending)
+
+    def sync(self, changes: int | None = None) -> None:
+        """Put so many changes on the disk, or all, also if a sync has failed since then."""
+        for change in self._pending[:changes]:
             _apply(self._synced, change)
             if self._forgot and not isinstance(change, int):
                 # Whole pages are written: what a failed sync forgot of them is written now.
                 start, end = change[0] // _PAGE * _PAGE, change[0] + len(change[1])
                 _apply(self._synced, (start, bytes(self.data[start : -(-end // _PAGE) * _PAGE])))
         self._holed = False
-        self._pending.clear()
+        del self._pending[:changes]
 
     def fail_to_sync(self, chance: Random) -> None:
         """Put a part on the disk, and forget of the rest that it is not there."""
@@ -104,10 +109,16 @@ class Folder:
         """Return what had a name on the disk, and may have it again after a power failure."""
         return list(self._synced.values())
 
-    def sync(self) -> None:
-        """Put the names on the disk."""
-        self._synced = dict(self.names)
-        self._pending.clear()
+    @property
+    def changes(self) -> int:
+        """The number of changes of names that are not synced."""
+        return len(self._pending)
+
+    def sync(self, changes: int | None = None) -> None:
+        """Put so many changes on the disk, or all."""
+        for change in self._pending[:changes]:
+            _rename(self._synced, change)
+        del self._pending[:changes]
 
     def lose_power(self, chance: Random) -> None:
         """Keep the names that were synced and a part of the rest."""
@@ -119,8 +130,8 @@ class Folder:
                 kept = [change for change in self._pending if chance.random() < 0.5]
             for change in kept:
                 _rename(names, change)
-        self.names = names
-        self.sync()
+        self.names, self._synced = names, dict(names)
+        self._pending.clear()
 
 
 Node: TypeAlias = File | Folder
