@@ -24,6 +24,7 @@ import psutil
 import pytest
 from commands_here import Done, wallaroo_here
 from ports import free_port
+from running import wallaroo
 
 WALLAROO = [sys.executable, "-m", "wallaroo"]
 TARGET = Path(__file__).parents[1] / "target.py"
@@ -35,14 +36,7 @@ SLOW = ("--delay", "1.0")
 def load(*words: str) -> Done:
     """Run a load test as a user does, in a process that measures and nothing else."""
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
-    return subprocess.run(
-        [*WALLAROO, "load", *words],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-        env=environment,
-    )
+    return wallaroo("load", *words, data="", env=environment)
 
 
 def started(behaviour: str, *options: str, command: str = "{}") -> tuple[Done, int]:

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from commands_here import wallaroo_here
 from ports import free_port
+from running import wallaroo
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
-
-
-def load(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "wallaroo", "load", "word_count", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_the_two_latencies_agree_within_what_lies_between(tmp_path: Path) -> None:
     source, metrics = free_port(), free_port()
     start = f"{sys.executable} -m wallaroo run {EXAMPLE} --in 127.0.0.1:{source} --out {{listen}}"
-    done = load(
+    done = wallaroo(
+        *("load", "word_count"),
         *f"--to 127.0.0.1:{source} --listen 127.0.0.1:0 --rate 300 --duration 1".split(),
         *f"--warmup 0.2 --cooldown 0.2 --metrics {metrics} --json {tmp_path}/run.json".split(),
         *["--html", f"{tmp_path}/run.html", "--start", f"{start} --metrics 127.0.0.1:{metrics}"],
+        data="",
     )
     assert "the application says: " in done.stdout, done.stdout + done.stderr
     (run,) = json.loads((tmp_path / "run.json").read_text())["runs"]

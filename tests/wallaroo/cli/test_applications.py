@@ -1,10 +1,9 @@
 """check, graph, route, engines, new: what is done with an application without running it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from running import wallaroo
 from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo.cli.main import main
@@ -101,14 +100,8 @@ def test_engines_tells_what_is_missing(tmp_path):
         "Requires-Dist: no-such-boiler>=2; extra == 'steam'\n"
     )
     (info / "entry_points.txt").write_text("[wallaroo.engines]\nsteam = steam_engine:Engine\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "wallaroo", "engines"],
-        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = wallaroo("engines", data="", env={"PYTHONPATH": str(tmp_path), "PATH": ""})
+    assert done.returncode == 0
     assert "'steam' cannot be used: not installed: no-such-boiler; " in done.stdout
     assert "try: pip install 'steam[steam]'" in done.stdout
 
