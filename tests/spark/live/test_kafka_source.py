@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
+from ports import free_port
 from receiving import Receiver, eventually
 
 from wallaroo.cli.main import main
@@ -22,10 +23,10 @@ PATIENCE = 300.0  # seconds until Spark is up, on a machine with other work
 SECRET = "nobody sees this"
 
 
-def started(kafka, topic, receiver, *options, engine="spark"):
+def started(kafka, topic, port, *options, engine="spark"):
     """Start a run of `kafka_application.py`."""
     command = [sys.executable, "-m", "wallaroo", "run", APPLICATION, "--engine", engine, *options]
-    command += ["--topic", topic, "--brokers", kafka.address, "--out", str(receiver.port)]
+    command += ["--topic", topic, "--brokers", kafka.address, "--out", str(port)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
@@ -47,25 +48,24 @@ def test_kafka_5_and_10_a_bounded_read_goes_on_though_what_was_planned_has_a_gap
     large = [{**one, "value": one["value"] + b"x" * 100_000} for one in records(range(900, 920))]
     last = [{"value": b"k0 bad", "partition": 2}, {"value": None, "partition": 0}]
     kafka.send(topic, *large, *last, **{"compression.type": "lz4"})
-    receiver = Receiver()
-    receiver.close()  # so that the first micro-batch is not committed
+    port = free_port()  # where nobody listens, so that the first micro-batch is not committed
     options = ("--checkpoint", str(checkpoint), "--batch-bytes", "500000")
-    run = started(kafka, topic, receiver, *options)
+    run = started(kafka, topic, port, *options)
     eventually((checkpoint / "spark" / "offsets" / "0").exists, 2 * PATIENCE)
     os.killpg(run.pid, signal.SIGKILL)
     ended(run)
     admin, place = kafka.admin(), TopicPartition(topic, 1, 4)
     admin.delete_records([place])[place].result(30)
     gap = "partition 1: offset 0 is wanted, and the partition has offsets 4 to 307 now"
-    code, said = ended(started(kafka, topic, receiver, *options))
+    code, said = ended(started(kafka, topic, port, *options))
     assert (code, f"{gap}; run with --accept-gaps" in said) == (1, True), said
-    receiver = Receiver(receiver.port)
-    code, said = ended(started(kafka, topic, receiver, *options, "--accept-gaps"))
+    receiver = Receiver(port)
+    code, said = ended(started(kafka, topic, port, *options, "--accept-gaps"))
     assert (code, f"{gap}; what is missing is left out" in said) == (0, True), said
     assert "It is cut to" in said
     assert "1 raised: kafka, count" in said
     other = Receiver()
-    code, said = ended(started(kafka, topic, other, "--isolated", engine="reference"))
+    code, said = ended(started(kafka, topic, other.port, "--isolated", engine="reference"))
     assert (code, "kafka: 918 in, 916 out" in said) == (0, True), said
     assert receiver.everything() == other.everything()
     assert not any((checkpoint / "input").glob("*.log"))  # Spark's own offset log is the log

@@ -1,11 +1,11 @@
 """Names may hold anything; no command gives a terminal the control characters in them."""
 
 import re
-import socket
 import subprocess
 import sys
 
 import pytest
+from ports import free_port
 from running import wallaroo
 
 from wallaroo.cli.main import main
@@ -100,8 +100,7 @@ def test_no_command_shows_control_characters(folder, monkeypatch, capfdbinary):
 
 
 def test_a_live_run_and_top_show_no_control_characters(folder):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+    port = str(free_port())
     command = [sys.executable, "-m", "wallaroo", "run", "app.py", *BESIDE, "--metrics", port]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) as process:
         try:

@@ -158,8 +158,7 @@ def test_frame_4_send_believes_no_close_that_came_before_its_last_bytes():
 
 
 def test_send_to_nobody_fails_in_one_line(tmp_path, capsys):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     path = write(tmp_path / "lines", b"")
     assert main(["send", path, "--to", address, "--wait", "0"]) == 1
     said = f"nobody listens on {address} (Connection refused; waited 0 s); is the application"

@@ -12,6 +12,7 @@ import termios
 import time
 
 import pytest
+from ports import free_port
 
 from wallaroo.transport.sink import Backoff, Block, TCPSink
 
@@ -92,22 +93,20 @@ def numbered(start, stop):
     return [b"output %d\n" % n for n in range(start, stop)]
 
 
-def test_sink_3_a_peer_that_comes_late_gets_everything(
-    loop_thread, sink_to, peer, caplog, eventually
-):
-    peer.close()
+def test_sink_3_a_peer_that_comes_late_gets_everything(loop_thread, sink_to, caplog, eventually):
+    port = free_port()
     caplog.set_level("INFO", "wallaroo")
-    sink = sink_to(peer.port)
+    sink = sink_to(port)
     loop_thread.call(sink.write, numbered(0, 50))
     eventually(lambda: caplog.records)  # it has tried
     loop_thread.call(sink.write, numbered(50, 100))
-    again = Peer(peer.port)
+    again = Peer(port)
     sock = again.accept()
     expected = b"".join(numbered(0, 100))
     assert read_exactly(sock, len(expected)) == expected
     loop_thread.run(sink.drain(), 60)
     texts = [record.getMessage() for record in caplog.records]
-    where = f"127.0.0.1:{peer.port}"
+    where = f"127.0.0.1:{port}"
     refused = f"sink p/0: cannot connect to {where}: Connection refused; trying again"
     assert texts == [refused, f"sink p/0: connected to {where}"], "and not a line an attempt"
     sock.close()
