@@ -12,6 +12,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wallaroo.judging import DeadLetterError
@@ -71,11 +72,7 @@ class Copies:
         return value if type(value) in self.atoms else self.freeze_checked(value)[1]
 
 
-def _pickled(value: Any) -> bytes:
-    return pickle.dumps(value, PROTOCOL)
-
-
-PICKLED = Copies(ATOMS, _pickled, pickle.loads)
+PICKLED = Copies(ATOMS, partial(pickle.dumps, protocol=PROTOCOL), pickle.loads)
 """Copies by pickle."""
 
 

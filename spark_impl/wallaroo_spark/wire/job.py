@@ -133,7 +133,7 @@ LEAVING = FINISHED + 1
 HEAD = -1
 """The level of frames."""
 
-SEGMENT_BYTES = 6 * 1024
+SEGMENT_BYTES = 24 * 1024
 """Bytes of entities that a segment holds on average before another one is added."""
 
 

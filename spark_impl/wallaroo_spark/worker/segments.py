@@ -1,8 +1,9 @@
 """Where entities live between batches: write-through segments in a map of bytes to bytes.
 
 The entities of one *address* (case, group, partition number) are spread by hash over segments,
-each one value of the map: a pickled dict of entity id to pickled state. A segment is read when one
-of its entities is first asked for in a batch and written back at the batch's end if one changed.
+each one value of the map: a pickled dict of entity id to pickled state, compressed. A segment is
+read when one of its entities is first asked for in a batch, and written back at the batch's end if
+one changed.
 Nothing is kept from batch to batch, so nothing can be out of date after a task is repeated.
 
 Segments are added one at a time as the entities grow, as in linear hashing. With ``n`` segments and
@@ -20,15 +21,19 @@ from __future__ import annotations
 
 import pickle
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
+from zlib import crc32
+
+import pyarrow as pa
 
 from wallaroo_spark.wire.job import SEGMENT_BYTES, Address
 
 _ENTRY_BYTES = 16  # what a dict entry costs beside id and state
 _KEY = struct.Struct(">IHII")
 _COUNTS = struct.Struct(">IQQ")  # segments, weight, entities
+_SIZE = struct.Struct(">I")  # of a pickled segment, before it was compressed
+_LZ4 = pa.Codec("lz4_raw")
 _NOTHING = _COUNTS.pack(1, 0, 0)
 _SPARSE = 4  # a segment is given up when on average no more than 1/4 of each is used
 
@@ -86,18 +91,19 @@ class Entities:
 
     def get(self, entity: bytes) -> bytes | None:
         """Return the pickled state of the entity with that id, or `None` if there is none."""
-        return self._segment(self._place(_hash(entity))).get(entity)
+        number = self._place(entity)
+        return (self._segments.get(number) or self._segment(number)).get(entity)
 
     def put(self, entity: bytes, state: bytes) -> None:
         """Set an entity's pickled state; `flush` writes it."""
-        number = self._place(_hash(entity))
-        segment = self._segment(number)
+        number = self._place(entity)
+        segment = self._segments.get(number) or self._segment(number)
         before = segment.get(entity)
         if before is None:
             self.count += 1
-        else:
-            self._weight -= self._weighed(entity, before)
-        self._weight += self._weighed(entity, state)
+            self._weight += self._weighed(entity, state)
+        elif len(before) != len(state):
+            self._weight += self._weighed(entity, state) - self._weighed(entity, before)
         segment[entity] = state
         self._dirty.add(number)
 
@@ -112,11 +118,11 @@ class Entities:
         self._dirty.update(self._segments)
         self.count = len(entities)
         for entity, state in entities:
-            self._segments[self._place(_hash(entity))][entity] = state
+            self._segments[self._place(entity)][entity] = state
 
     def remove(self, entity: bytes) -> None:
         """Remove the entity with that id, if there is one; `flush` writes it."""
-        number = self._place(_hash(entity))
+        number = self._place(entity)
         state = self._segment(number).pop(entity, None)
         if state is not None:
             self.count -= 1
@@ -138,7 +144,7 @@ class Entities:
             self._given_up.add(0)
             self._counts = b""
         for number in sorted(self._dirty):
-            blob = pickle.dumps(self._segments[number], 5)
+            blob = _dump(self._segments[number])
             self._store.put(self._key(number), blob if number else counts + blob)
         for number in sorted(self._given_up):
             self._store.remove(self._key(number))
@@ -151,7 +157,7 @@ class Entities:
         half = 1 << (fresh.bit_length() - 1)
         self._number += 1
         old = self._segment(fresh - half)
-        moved = [entity for entity in old if self._place(_hash(entity)) == fresh]
+        moved = [entity for entity in old if self._place(entity) == fresh]
         self._segments[fresh] = {entity: old.pop(entity) for entity in moved}
         self._dirty.add(fresh)
         if moved:
@@ -170,10 +176,16 @@ class Entities:
         self._dirty.discard(last)
         self._given_up.add(last)
 
-    def _place(self, hashed: int) -> int:
-        half = 1 << (self._number.bit_length() - 1)
+    def _place(self, entity: bytes) -> int:
+        """Return the segment of an entity.
+
+        The hash is the same in every process, and independent of partition numbers.
+        """
+        hashed = crc32(entity)
+        number = self._number
+        half = 1 << (number.bit_length() - 1)
         place: int = hashed & (2 * half - 1)
-        return place if place < self._number else place & (half - 1)
+        return place if place < number else place & (half - 1)
 
     def _segment(self, number: int) -> Segment:
         segment = self._segments.get(number)
@@ -199,11 +211,16 @@ def stored(store: Map) -> Iterator[tuple[Address, bytes, bytes]]:
             yield Address(case, group, number), entity, state
 
 
+def _dump(segment: Segment) -> bytes:
+    # Each byte costs on its way to the state store, there, and in its log. Each state's pickle has
+    # the names of its class and attributes, so a compressed segment is often a sixth of its size.
+    blob = pickle.dumps(segment, 5)
+    compressed: bytes = _LZ4.compress(blob, asbytes=True)
+    return _SIZE.pack(len(blob)) + compressed
+
+
 def _load(blob: bytes) -> Segment:
-    segment: Segment = pickle.loads(blob)  # noqa: S301 - we wrote it
+    (size,) = _SIZE.unpack_from(blob)
+    whole = _LZ4.decompress(blob[_SIZE.size :], decompressed_size=size, asbytes=True)
+    segment: Segment = pickle.loads(whole)  # noqa: S301 - we wrote it
     return segment
-
-
-def _hash(entity: bytes) -> int:
-    """Return a hash that is the same in every process, and independent of partition numbers."""
-    return zlib.crc32(entity)

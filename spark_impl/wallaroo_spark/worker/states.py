@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from wallaroo.copying import Copies
-from wallaroo.judging import DeadLetterError
 from wallaroo.overriding import override
 from wallaroo_spark.worker.plan import Member, StateGroup
 from wallaroo_spark.worker.segments import Entities
@@ -99,19 +98,19 @@ class _Visits:
     def __init__(self, entities: Entities, form: Form) -> None:
         self._entities = entities
         self._form = form
-        self._at: dict[bytes, int] = {}
+        self.at: dict[bytes, int] = {}
 
     def packed(self, entity: bytes, frozen: Any) -> bytes:
         """Return an entity as it is stored."""
-        return self._form.packed(frozen, self._at.get(entity, 0))
+        return self._form.packed(frozen, self.at.get(entity, 0))
 
     def visit(self, entity: bytes, now: int, expire_after: int) -> bool:
         """Note a visit; return whether the entity had expired, and remove it from the store."""
-        last = self._at.get(entity)
+        last = self.at.get(entity)
         if last is None:
             blob = self._entities.get(entity)
             last = now if blob is None else unpacked(blob).visited
-        self._at[entity] = now
+        self.at[entity] = now
         expired = now - last >= expire_after
         if expired:
             self._entities.remove(entity)
@@ -119,7 +118,7 @@ class _Visits:
 
     def flush(self) -> None:
         """Write the visits of entities that are there."""
-        for entity, now in self._at.items():
+        for entity, now in self.at.items():
             blob = self._entities.get(entity)
             if blob is not None and (stored := unpacked(blob)).visited != now:
                 self._entities.put(entity, stored._replace(visited=now).packed())
@@ -201,16 +200,15 @@ class TrustingStates(dict[bytes, Any]):
 
     def flush(self) -> None:
         """Do as `States` says."""
-        freeze, packed = self._copies.freeze, self._visits.packed
+        written, visited, put = self._form.written, self._visits.at.get, self.entities.put
         try:
-            # Sorted, so that the order is the same in every process.
             blobs = [
-                (entity, packed(entity, freeze(self._changed[entity])))
-                for entity in sorted(self._changed)
+                (entity, written(state, visited(entity, 0)))
+                for entity, state in self._changed.items()
             ]
-        except DeadLetterError as error:
+        except Exception as error:  # user code pickles
             raise NeedsIsolation from error
         for entity, blob in blobs:
-            self.entities.put(entity, blob)
+            put(entity, blob)
         self._visits.flush()
         self.entities.flush()

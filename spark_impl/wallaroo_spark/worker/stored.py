@@ -11,7 +11,7 @@ import pickle
 import struct
 from typing import Any, NamedTuple
 
-from wallaroo.copying import PROTOCOL, copies_by
+from wallaroo.copying import copies_by
 from wallaroo.errors import WallarooError
 from wallaroo.loading import MODULE_PREFIX
 from wallaroo.text import escaped
@@ -57,8 +57,12 @@ class Form:
 
     def packed(self, frozen: Any, visited: int = 0) -> bytes:
         """Return a frozen state as it is stored."""
-        state = frozen[0] if type(frozen) is tuple else pickle.dumps(frozen, PROTOCOL)
+        state = frozen[0] if type(frozen) is tuple else self._copies.dumps(frozen)
         return _HEADER.pack(visited, self.coded) + state
+
+    def written(self, state: Any, visited: int = 0) -> bytes:
+        """Return a state as it is stored; raises what its pickling raises."""
+        return _HEADER.pack(visited, self.coded) + self._copies.dumps(state)
 
     def state(self, blob: bytes) -> Any:
         """Return a copy of the state that was stored.
