@@ -55,6 +55,7 @@ def measure(
             *("--master", cluster.url, "--partitions", str(executors)),
             *("--conf=spark.executor.cores=1", f"--conf=spark.cores.max={executors}"),
             "--conf=spark.executor.memory=512m",
+            f"--batch-bytes={ON_EXECUTORS.batch_bytes:.0f}",
             # It begins once all are there.
             "--conf=spark.scheduler.minRegisteredResourcesRatio=1.0",
             "--conf=spark.scheduler.maxRegisteredResourcesWaitingTime=120s",

@@ -33,7 +33,7 @@ from wallaroo_spark.plans.feed import Feed, FeedClient, FeedServer
 
 from wallaroo.frames import FrameParser
 
-BATCH_BYTES = 4 << 20  # as the engine's default
+BATCH_BYTES = 16 << 20  # as the engine's default, which counts 56 bytes a message at least
 SMALL = 64 * 1024  # bytes that are not worth a second task, as in the engine
 
 decode_payload = decode.decode
@@ -61,7 +61,7 @@ class MemoryFeed(Feed):
             self._changed.wait_for(lambda: len(self._payloads) > start - self._first, 0.2)
             size = 0
             for payload in itertools.islice(self._payloads, start - self._first, None):
-                size += len(payload)
+                size += max(56, len(payload))
                 if size > BATCH_BYTES:
                     break
                 start += 1

@@ -31,6 +31,8 @@ from wallaroo_spark.wire.job import Kind as WireKind
 _WAIT = 1.0  # seconds that `latest` may wait for input: Spark asks again at once
 _ROOM = 0.2  # seconds that a source waits for room to plan offsets; so long its close may take
 
+_RECORD = 56  # bytes that a record counts as at least: small ones cost memory as objects
+
 # How many offsets a micro-batch holds at most: at first, however small records are, and how many
 # times as many as the one before, since records may be larger than those.
 _FIRST_OFFSETS = 1_000
@@ -261,7 +263,8 @@ class LogFeed(Feed):
             )
         if self._closed:
             return start
-        end = self.log.end_within(start, max_bytes=self._batch_bytes)
+        most = max(1, self._batch_bytes // _RECORD)
+        end = self.log.end_within(start, max_bytes=self._batch_bytes, max_records=most)
         return self._within(start, end) if self._topics else end
 
     def _within(self, start: int, end: int) -> int:

@@ -142,9 +142,11 @@ class OffsetLog:
         """Return the same records one by one."""
         return [one for run in self.runs(from_sequence, to_sequence) for one in run.records()]
 
-    def end_within(self, from_sequence: int, *, max_bytes: int) -> int:
+    def end_within(
+        self, from_sequence: int, *, max_bytes: int, max_records: int | None = None
+    ) -> int:
         """Return where a micro-batch ends that begins there: behind all that is planned."""
-        del max_bytes
+        del max_bytes, max_records
         return max(from_sequence, self.next_sequence)
 
     def kept(self, start: int, end: int) -> dict[str, Any]:
