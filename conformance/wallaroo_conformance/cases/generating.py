@@ -104,7 +104,8 @@ class _Table:
         self.decoders = DECODERS.choices(tone, common=2, triples=triples)
         self.encoders = ENCODERS.choices(tone, common=1, triples=triples)
         self.event_times = (*EVENT_TIMES.choices(tone, common=3), None, None)
-        # In rows of triples windows and times are what matters, not odd states.
+        # In rows of triples windows and times are what matters, not odd states or many steps.
+        self.lengths = (0, 1, 1, 2, 2) if triples else (0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS)
         self.builders = BUILDERS.choices(tone, common=30 if triples else 5)
         single = 1 if triples else 2  # else there are too many multi computations
         self.operators = (
@@ -183,7 +184,7 @@ def _row(rng: Random, partitions: Sequence[PartitionSpec], table: _Table) -> lis
     deep = table.narrow and rng.random() < _DEEP  # many multi computations in a row
     steps: list[StepSpec] = []
     wanted = wide = 0  # a step's partition, mostly in order; multi computations so far
-    for _ in range(_STEPS if deep else rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS))):
+    for _ in range(_STEPS if deep else rng.choice(table.lengths)):
         operator = rng.choice(table.narrow if deep else table.operators)
         wide += operator in MULTI_COMPUTATIONS
         if operator in MULTI_COMPUTATIONS and wide > 2 and not deep:
