@@ -107,12 +107,12 @@ class _Table:
         # In rows of triples windows and times are what matters, not odd states or many steps.
         self.lengths = (0, 1, 1, 2, 2) if triples else (0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS)
         self.builders = BUILDERS.choices(tone, common=30 if triples else 5)
-        single = 1 if triples else 2  # else there are too many multi computations
+        single, multi = (1, 1) if triples else (3, 2)
         self.operators = (
             *COMPUTATIONS.choices(tone, triples=triples) * single,
-            *MULTI_COMPUTATIONS.choices(tone, triples=triples),
+            *MULTI_COMPUTATIONS.choices(tone, triples=triples) * multi,
             *STATE_COMPUTATIONS.choices(tone, common=2, triples=triples) * single,
-            *STATE_MULTI_COMPUTATIONS.choices(tone, triples=triples),
+            *STATE_MULTI_COMPUTATIONS.choices(tone, triples=triples) * multi,
             *AGGREGATIONS.choices(tone, common=2) * triples,
         )
         self.of_graphs = (*self.operators, *KEYS.choices(tone, common=1, triples=True))
