@@ -23,7 +23,7 @@ from wallaroo_spark.jvm.settings import SessionSettings
 
 CONNECTOR = Path(__file__).with_name("spark_kafka_pom.xml")
 _NEEDED = ("commons-pool2", "kafka-clients", "spark-sql-kafka", "spark-token-provider")
-_AT_ONCE = 40_000  # records of a micro-batch: what the engine takes, of 100 bytes each
+_AT_ONCE = 160_000  # records of a micro-batch: what the engine takes, of 100 bytes each
 
 
 class Counting(StatefulProcessor):
