@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 _RESULTS = Path(__file__).parent / "results"
-_SEGMENT = 6_000  # bytes of 24 KB of entities, compressed: a segment (docs/spark.md)
+_SEGMENT = 6_000  # bytes of a stored segment: entities read and written together (docs/spark.md)
 _FRAMING = 60  # bytes that a message has on its way between tasks, beside its own
 _LOADING = 100e6  # bytes a second at which an executor loads states after a start; assumed
 _TASK = 0.02  # seconds of a core to begin and end a task

@@ -33,7 +33,7 @@ from wallaroo_spark.plans.feed import Feed, FeedClient, FeedServer
 
 from wallaroo.frames import FrameParser
 
-BATCH_BYTES = 16 << 20  # as the engine's default, which counts 56 bytes a message at least
+BATCH_BYTES = 16 << 20  # as the engine's default, which takes at most a message for each 56
 SMALL = 64 * 1024  # bytes that are not worth a second task, as in the engine
 
 decode_payload = decode.decode

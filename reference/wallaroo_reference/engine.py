@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wallaroo.transport.stored import StoredCheckpoint
 
 _SMALL: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1, "records_a_life": 3}
-"""`Case.options` under which short runs are in what long ones come to.
+"""`Case.options` with which short runs meet what else only long ones do: large numbers, restarts.
 
 The second frame's sequence number needs more than 32 bits. The first is a multiple of 3 and 5: what
 is sent to so many partitions by its number goes to the same ones (kafka-13).
@@ -240,7 +240,7 @@ class _Stepper:
                 ]
             ),
             windows=sorted_windows(machine.windows()),
-            late=self._late + Counter(machine.late),
+            late=dict(self._late + Counter(machine.late)),
         )
 
     def _go_on_with_a_new_machine(self) -> None:

@@ -26,7 +26,7 @@ class SparkOptions:
             the run.
         resume: whether there must be a checkpoint already.
         trigger: milliseconds from one micro-batch's start to the next; 0: as soon as possible.
-        batch_bytes: most payload bytes of a micro-batch; a record counts as 56 at least.
+        batch_bytes: most payload bytes of a micro-batch, and 56 times its most records.
         log_bytes: size of the input log at which reading from the sources stops.
         record: directory in which the whole input log is kept; `None`: it is not.
         accepted: what is accepted of a checkpoint that another version of the application wrote.
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=SparkOptions.batch_bytes,
         metavar="N",
-        help="payload bytes of a micro-batch at most, 56 a record or more (16 MiB)",
+        help="most payload bytes of a micro-batch (16 MiB); a record for each 56 of them at most",
     )
     parser.add_argument(
         "--accept-gaps",

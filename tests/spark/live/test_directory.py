@@ -38,7 +38,7 @@ _seeds = itertools.count()
 class OnReference:
     """What a run of the reference engine does with a checkpoint."""
 
-    parts = {"identity.json", "input", "reference"}  # noqa: RUF012 - nobody changes it
+    parts = frozenset({"identity.json", "input", "reference"})
     files = ("identity.json", "reference/state.db", "reference/state.db-wal")
 
     def opened(self, directory):
@@ -64,7 +64,7 @@ class OnReference:
 class OnSpark:
     """What a run on Spark does with a checkpoint before Spark begins."""
 
-    parts = {"identity.json", "input", "layout.json", "resume", "spark"}  # noqa: RUF012 - see above
+    parts = frozenset({"identity.json", "input", "layout.json", "resume", "spark"})
     files = ("identity.json", "layout.json", "resume", "spark/stamp", "spark/offsets/0", "spark")
 
     def opened(self, directory):

@@ -174,10 +174,10 @@ class ByAny(Extractor):
 
 @KEYS.add(*_OF_STEP, name="by_alike")
 class ByAlike(Extractor):
-    """A key extractor: keys that look alike, which messages of one pane have, and no keys."""
+    """A key extractor: keys that look alike, and values that equal one of them and are no keys."""
 
     def extract_key(self, message: Any) -> Any:
-        """Return one of them, by the number; for one letter what is equal to one and no key."""
+        """Return one of them, by the number; for the letter b one that is no key."""
         number = message[1] if type(message[1]) is int else 0
         if message[0] == "b":
             return (True, 1.0, Suit.HEARTS, Name("1"))[number % 4]
