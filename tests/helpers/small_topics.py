@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from small_steps import decode, record, shown
-from small_windows import Total
+from small_windows import Collect, Total
 
 import wallaroo
 from wallaroo import KafkaRecord
@@ -23,20 +23,6 @@ def whole(given):
     if given.key == b"exit":
         raise SystemExit(2)
     return None if given.key == b"none" else (given.partition, given.offset)
-
-
-class Collect:
-    def initial_accumulator(self):
-        return []
-
-    def update(self, message, accumulator):
-        accumulator.append(message)
-
-    def combine(self, earlier, later):
-        return earlier + later
-
-    def output(self, key, accumulator):
-        return accumulator
 
 
 def windowed(chance: Random, *further: Any) -> Application:

@@ -100,6 +100,22 @@ class Total:
         return total
 
 
+class Collect:
+    """An aggregation: the messages in the order taken."""
+
+    def initial_accumulator(self):
+        return []
+
+    def update(self, message, accumulator):
+        accumulator.append(message)
+
+    def combine(self, earlier, later):
+        return earlier + later
+
+    def output(self, key, accumulator):
+        return accumulator
+
+
 def said(result):
     """The outputs of a result's or session's only sink, without quotes."""
     return [output.decode()[1:-2] for output in result.output]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wallaroo_spark.jvm.temporary import SHORT
+from wallaroo_spark.jvm.temporary import SHORT, has_room_for
 
 _SOCKETS = "spark.python.unix.domain.socket.dir"
-_ROOM = 100 - len("/.00000000-0000-0000-0000-000000000000.sock")  # bytes of a folder's path
+_SOCKET = ".00000000-0000-0000-0000-000000000000.sock"  # as Spark names one
 
 SETTINGS = {
     # The largest single gain: a job with one Python stage takes 35 ms instead of 85.
@@ -103,7 +102,7 @@ class SessionSettings:
             conf["spark.authenticate"] = "true"
         if self.local:
             conf["spark.driver.host"] = conf["spark.driver.bindAddress"] = "127.0.0.1"
-            if len(os.fsencode(directory)) <= _ROOM:  # what a kill leaves there is removed
+            if has_room_for(directory, _SOCKET):  # what a kill leaves there is removed
                 conf[_SOCKETS] = str(directory)
         conf.update(self.conf)
         return conf

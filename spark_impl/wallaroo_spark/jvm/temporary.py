@@ -18,9 +18,11 @@ from wallaroo.transport.identity import IDENTITY
 _KINDS = ("run", "spark")
 _MARK = "wallaroo-removes-this-directory"
 
+_SOCKETS_PATH = 100  # bytes of it at most, on every system
+_INSIDE = "wallaroo-spark-12345678/feed12345678"  # a socket of ours
+
 SHORT = "/tmp"  # noqa: S108 - each directory or socket in it gets a name that nobody else has
-"""Where sockets can be made: a socket's path has about 100 bytes at most."""
-_LONGEST = 64  # characters of a folder in which a directory has room for sockets
+"""A folder in which sockets can be made, whatever the usual one is."""
 
 
 class TemporaryDirectory:
@@ -66,10 +68,15 @@ def remove_abandoned() -> None:
                 _remove_if_free(path)
 
 
+def has_room_for(folder: str | Path, socket: str) -> bool:
+    """Return whether a folder's path is so short that a socket of this name can be made in it."""
+    return len(os.fsencode(folder)) + len(f"/{socket}") <= _SOCKETS_PATH
+
+
 def _place() -> str:
     """Return where the directories are made; in a container of YARN not where others are."""
     usual = tempfile.gettempdir()
-    return usual if len(usual) <= _LONGEST else SHORT
+    return usual if has_room_for(usual, _INSIDE) else SHORT
 
 
 def _remove_if_free(path: Path) -> None:

@@ -15,9 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from wallaroo.engine import ServeOptions
+from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.kafka.sources import KafkaSources
 from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
@@ -37,7 +39,7 @@ from wallaroo_spark.live.remote import Remote
 from wallaroo_spark.live.resume import Resume, positions_in, sources_to_come
 from wallaroo_spark.live.storage import Storage, opened
 from wallaroo_spark.live.watch import Watch
-from wallaroo_spark.wire.job import CaseSpec
+from wallaroo_spark.wire.job import CaseSpec, Topic
 from wallaroo_spark.worker.plan import plan
 
 
@@ -99,66 +101,32 @@ def opened_run(
     if not SubmittingJvm.is_there():
         find_java()
     pickled = pickle_application(application)
-    timed = application.time_decides
     with contextlib.ExitStack() as up:
         storage = up.enter_context(opened(directory, application, own, options.partitions, remote))
-        checkpoint = storage.checkpoint
         if own.checkpoint is not None:
             say_where_it_begins(own.checkpoint, storage.log.next_sequence)
         refuse_unskippable(storage.log, storage.log.first_sequence, own.skip)
-        resume = Resume() if storage.resume is None else storage.resume.last
         ending, loop = Ending(), LoopThread("wallaroo-edges")
         watch = None if options.metrics is None else Watch(options.metrics)
         topics = topics_of(application, options.metrics)
-        feed = LogFeed(
-            storage.log,
-            CaseSpec(
-                pickled,
-                partitions=checkpoint.partitions,
-                isolated=options.isolation == "isolated",
-                stop_on_error=options.on_error == "stop",
-                measured=options.metrics is not None,
-                log_level=logging.getLogger().getEffectiveLevel(),
-            ),
-            tasks=checkpoint.partitions,
-            batch_bytes=own.batch_bytes,
-            planned=checkpoint.planned,
-            failed=ending.fail,
-            resume=resume,
-            timed=timed,
-            skip=own.skip,
-            choose=(lambda _: None) if watch is None else watch.choose,
-            topics=topics,
-        )
+        feed = _feed(application, pickled, options, own, storage, topics, ending, watch)
         up.callback(feed.close)
-        arrival = clock if timed or own.record or own.checkpoint else lambda: 0
-        to_come = sources_to_come(storage.logged, application)
-        names = {name: topic.name for name, topic in topics.items()}
-        whole = own.record is not None
-        intake = Intake(
-            application, feed, loop, ending, arrival, to_come, watch, names, whole=whole
-        )
+        intake = _intake(application, own, storage, topics, feed, loop, ending, watch, clock)
         sources = begun_sources(application, storage, options, own, feed, intake, loop, ending)
         up.callback(sources.close)
-        with options.interruptible():
-            kafka = KafkaSinks(
-                application,
-                checkpoint,
-                storage.log.next_sequence,
-                kept=own.checkpoint is not None,
-                accept_repeats=own.accept_repeats,
-            )
-        checkpoint.publish()  # before an output leaves
-        feed.case = replace(feed.case, topics=kafka.topics)
-        ends = KafkaEnds(sources.sources, kafka.sinks)
+        sinks = _sinks(application, options, own, storage)
+        storage.checkpoint.publish()  # before an output leaves
+        feed.case = replace(feed.case, topics=sinks.topics)
+        ends = KafkaEnds(sources.sources, sinks.sinks)
         edges = Edges(application, options, loop, intake, addresses, clock, ends)
-        edges.dead_letters.run = checkpoint.born.checkpoint
+        edges.dead_letters.run = storage.checkpoint.born.checkpoint
         edges.go_on_behind(storage.logged)
-        done = _note_of(storage, feed)
-        delivery = Delivery(application, edges, loop, feed.records, done, resume.due, watch, kafka)
+        due = None if storage.resume is None else storage.resume.last.due
+        note = _note_of(storage, feed)
+        delivery = Delivery(application, edges, loop, feed.records, note, due, watch, sinks)
         delivery.on_fetched = partial(note_fetched, sources, feed)
         levels = plan(application).levels
-        query = LiveQuery(levels, own, checkpoint, feed, delivery, watch, kafka.departure)
+        query = LiveQuery(levels, own, storage.checkpoint, feed, delivery, watch, sinks.departure)
         stop = StopClock(
             options,
             loop,
@@ -172,24 +140,99 @@ def opened_run(
         begun = sources.go_on(positions_in(storage.logged), storage.logged, clock())
         ending.when_failed(lambda: _abandon(run))
         if options.metrics is not None:
-            figures = Figures(
-                options.metrics,
-                application,
-                run.feed,
-                run.delivery,
-                checkpoint,
-                intake,
-                edges.sinks,
-                lambda: run.backlog,
-            )
+            figures = _figures(application, options.metrics, storage, run, sources)
             up.callback(figures.close)
-            if topics:
-                metrics = options.metrics
-                metrics.before_tick(lambda: sources.copy_figures(metrics))
         edges.open(lambda: intake.add(begun))  # nothing after this can be refused
         up.callback(loop.stop)
         up.callback(lambda: loop.call(edges.close))
         yield run
+
+
+def _feed(
+    application: Application,
+    pickled: bytes,
+    options: ServeOptions,
+    own: SparkOptions,
+    storage: Storage,
+    topics: Mapping[str, Topic],
+    ending: Ending,
+    watch: Watch | None,
+) -> LogFeed:
+    """Return the input log as Spark asks for it."""
+    checkpoint = storage.checkpoint
+    case = CaseSpec(
+        pickled,
+        partitions=checkpoint.partitions,
+        isolated=options.isolation == "isolated",
+        stop_on_error=options.on_error == "stop",
+        measured=options.metrics is not None,
+        log_level=logging.getLogger().getEffectiveLevel(),
+    )
+    return LogFeed(
+        storage.log,
+        case,
+        tasks=checkpoint.partitions,
+        batch_bytes=own.batch_bytes,
+        planned=checkpoint.planned,
+        failed=ending.fail,
+        resume=Resume() if storage.resume is None else storage.resume.last,
+        timed=application.time_decides,
+        skip=own.skip,
+        choose=(lambda _: None) if watch is None else watch.choose,
+        topics=topics,
+    )
+
+
+def _intake(
+    application: Application,
+    own: SparkOptions,
+    storage: Storage,
+    topics: Mapping[str, Topic],
+    feed: LogFeed,
+    loop: LoopThread,
+    ending: Ending,
+    watch: Watch | None,
+    clock: Callable[[], int],
+) -> Intake:
+    """Return what appends to the log; without a reader of arrival times there are none in it."""
+    arrival = clock if application.time_decides or own.record or own.checkpoint else lambda: 0
+    to_come = sources_to_come(storage.logged, application)
+    names = {name: topic.name for name, topic in topics.items()}
+    whole = own.record is not None
+    return Intake(application, feed, loop, ending, arrival, to_come, watch, names, whole=whole)
+
+
+def _sinks(
+    application: Application, options: ServeOptions, own: SparkOptions, storage: Storage
+) -> KafkaSinks:
+    """Return the sinks that are topics; it waits for brokers."""
+    with options.interruptible():
+        return KafkaSinks(
+            application,
+            storage.checkpoint,
+            storage.log.next_sequence,
+            kept=own.checkpoint is not None,
+            accept_repeats=own.accept_repeats,
+        )
+
+
+def _figures(
+    application: Application, metrics: Registry, storage: Storage, run: Run, sources: KafkaSources
+) -> Figures:
+    """Return what copies a run's state to its figures before each tick."""
+    figures = Figures(
+        metrics,
+        application,
+        run.feed,
+        run.delivery,
+        storage.checkpoint,
+        run.intake,
+        run.edges.sinks,
+        lambda: run.backlog,
+    )
+    if sources.sources:
+        metrics.before_tick(lambda: sources.copy_figures(metrics))
+    return figures
 
 
 def _backlog(feed: LogFeed, intake: Intake, delivery: Delivery) -> int:

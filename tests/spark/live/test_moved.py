@@ -7,6 +7,7 @@ import pytest
 from counted import Count, first_word, line, send, text
 from live_on_spark import PATIENCE, is_idle
 from receiving import Receiver, eventually
+from small_windows import Collect
 from standing_clock import NOON, SECOND, Clock, time_of
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.options import checkpoint_options
@@ -40,23 +41,14 @@ def fading(message, state):
     return f"fading {message} {state.count}"
 
 
-class Messages:
-    """The messages of a window, in order."""
+class Messages(Collect):
+    """The messages of a window, with its start."""
 
     def __init__(self, name):
         self._name = name
 
     def name(self):
         return self._name
-
-    def initial_accumulator(self):
-        return []
-
-    def update(self, message, messages):
-        messages.append(message)
-
-    def combine(self, earlier, later):
-        return earlier + later
 
     def output(self, key, messages, window):
         return f"{self._name} {key} {window.start - NOON}: {' | '.join(messages)}"

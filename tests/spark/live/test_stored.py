@@ -8,6 +8,7 @@ import pytest
 from counted import Count, first_word, send, sink, source
 from live_on_spark import is_idle
 from receiving import eventually
+from small_windows import Collect
 from standing_clock import SECOND, Clock
 from wallaroo_reference.replay.feeding import Input
 from wallaroo_spark.jvm.session import session
@@ -37,7 +38,7 @@ class Total:
 def change(name, key, state):
     """Migrate."""
     if name == "Words":
-        return tuple([message.upper() for message in state])
+        return [message.upper() for message in state]
     return Total(state.count + 100) if name == "counts" else state
 
 
@@ -63,17 +64,8 @@ def application(port, builder, fades=True):
     return wallaroo.build_application("stored", words.to(fading).to(windows).to_sink(out))
 
 
-class Words:
-    """The messages of a window."""
-
-    def initial_accumulator(self):
-        return ()
-
-    def update(self, message, words):
-        return (*words, message)
-
-    def combine(self, earlier, later):
-        return earlier + later
+class Words(Collect):
+    """The messages of a window, as text."""
 
     def output(self, key, words):
         return " | ".join(words)
@@ -125,7 +117,7 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
     windows = [(one["step"], one["key"]["str"], one["start"]) for one in lines if "step" in one]
     assert windows == [("Words", "a", clock.now - 10 * SECOND), ("Words", "b", ANY)]
     assert lines[-1]["end"] == lines[-1]["start"] + 30 * SECOND
-    assert lines[-1]["accumulators"] == [structure(("b 1 1",))]
+    assert lines[-1]["accumulators"] == [structure(["b 1 1"])]
     assert {name: one["state"][3] for name, one in found.items()} == {
         ("counts", "a"): ["dict", [[["str", "count"], ["int", "0x3"]]]],
         ("counts", "b"): ["dict", [[["str", "count"], ["int", "0x1"]]]],

@@ -9,6 +9,7 @@ from counted import Count as Counted
 from counted import first_word, send, sink, source
 from live_on_spark import is_idle
 from receiving import Receiver, eventually
+from small_windows import Total
 from standing_clock import NOON, SECOND, Clock, time_of
 from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import Lines, Rerun
@@ -32,17 +33,8 @@ TEN_SECONDS = wallaroo.range_windows(wallaroo.seconds(10))
 PATIENCE = 250.0
 
 
-class Count:
-    """Counts the messages of a window."""
-
-    def initial_accumulator(self):
-        return 0
-
-    def update(self, message, count):
-        return count + 1
-
-    def combine(self, earlier, later):
-        return earlier + later
+class Count(Total):
+    """Counts the messages of a window, and says when it begins."""
 
     def output(self, key, count, window):
         return f"{key or 'all'} from {(window.start - NOON) // SECOND}: {count}"
