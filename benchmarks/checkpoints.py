@@ -24,9 +24,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
-from in_process import word_count_by_hand, word_lines
-from tcp import RATE, Served, closing_all, latencies
+from facts import Figures, add_json_option, machine_facts, ratios
+from tcp import RATE, Served, at_saturation, closing_all, latencies
 from wallaroo_reference.cells import Moment
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
@@ -34,7 +33,6 @@ from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.compiled.machine import Compiled
 
 import wallaroo
-from wallaroo.frames import frames
 from wallaroo.topology import Application
 
 FIGURES = Figures(__file__)
@@ -68,27 +66,7 @@ def served(name: str, directory: Path) -> Served:
 
 def saturation(rounds: int, words: int, directory: Path) -> None:
     """Print how fast word count is when input never ends."""
-    lines = word_lines(words, 20_000, seed=1)
-    stream = frames(lines)
-    expected = sum(map(len, word_count_by_hand(lines)))
-
-    with closing_all(lambda name: served(name, directory)) as start:
-
-        def contender(name: str) -> Callable[[], Callable[[], object]]:
-            def prepare() -> Callable[[], object]:
-                one = start(name)
-
-                def run() -> None:
-                    threading.Thread(target=one.sender.sendall, args=(stream,)).start()
-                    missing = expected
-                    while missing:
-                        missing -= len(one.receiver.recv(1 << 20))
-
-                return run
-
-            return prepare
-
-        seconds = side_by_side({name: contender(name) for name in CONTENDERS}, rounds)
+    seconds = at_saturation(CONTENDERS, rounds, words, lambda name: served(name, directory))
     for name, ratio in ratios(seconds, "without").items():
         rate = words / statistics.median(seconds[name])
         print(f"  {name:8} {rate:12,.0f} words/s   {1 / ratio:5.2f} x")

@@ -1,5 +1,7 @@
 """The application of `spark_windows.py`: counts messages ``key time`` per key and window.
 
+`windows.py` has its decoder and keys from here.
+
 ``--in HOST:PORT --out HOST:PORT``: windows of ten seconds of event time, which wait one second.
 """
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -119,13 +119,15 @@ def closing_all(make: Callable[[str], Served] = Served) -> Iterator[Callable[[st
         yield start
 
 
-def saturation(rounds: int, words: int) -> None:
-    """Print how fast each contender is when input never ends."""
+def at_saturation(
+    contenders: Iterable[str], rounds: int, words: int, make: Callable[[str], Served] = Served
+) -> dict[str, list[float]]:
+    """Return how many seconds each contender takes for so many words, round by round."""
     lines = word_lines(words, 20_000, seed=1)
     stream = frames(lines)
     expected = sum(map(len, word_count_by_hand(lines)))
 
-    with closing_all() as start:
+    with closing_all(make) as start:
 
         def contender(name: str) -> Callable[[], Callable[[], object]]:
             def prepare() -> Callable[[], object]:
@@ -141,7 +143,12 @@ def saturation(rounds: int, words: int) -> None:
 
             return prepare
 
-        seconds = side_by_side({name: contender(name) for name in CONTENDERS}, rounds)
+        return side_by_side({name: contender(name) for name in contenders}, rounds)
+
+
+def saturation(rounds: int, words: int) -> None:
+    """Print how fast each contender is when input never ends."""
+    seconds = at_saturation(CONTENDERS, rounds, words)
     for name, ratio in ratios(seconds, "by hand").items():
         rate = words / statistics.median(seconds[name])
         print(f"  {name:10} {rate:12,.0f} words/s   throughput {1 / ratio:5.2f} x the loop's")

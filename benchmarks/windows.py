@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import partial
 
 from facts import Figures, add_json_option, machine_facts, ratios, side_by_side
+from spark_windowing import DELAY, RANGE, Message, decode, key_of, time_of
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 
@@ -28,32 +29,11 @@ from wallaroo.topology import Application
 from wallaroo.windows import RangeWindows
 
 FIGURES = Figures(__file__)
-RANGE = wallaroo.seconds(10)
-DELAY = wallaroo.seconds(1)
 DUE = 1_000
 DUE_AT = RANGE + wallaroo.hours(1)
 FEED = 100  # frames, as reads from a socket would give them
 
-Message = tuple[str, int]
 Run = Callable[[], list[bytes]]
-
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload: bytes) -> Message:
-    """A key and a time in nanoseconds, as text."""
-    key, when = payload.split()
-    return key.decode(), int(when)
-
-
-def event_time(message: Message) -> int:
-    """When it happened."""
-    return message[1]
-
-
-@wallaroo.key_extractor
-def key_of(message: Message) -> str:
-    """Whom it is about."""
-    return message[0]
 
 
 class Count:
@@ -80,7 +60,7 @@ def encode(counted: tuple[str, int]) -> bytes:
 
 def application(windows: RangeWindows) -> Application:
     """Return the application with these windows."""
-    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, event_time=event_time)
+    config = wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, event_time=time_of)
     return wallaroo.build_application(
         "counts",
         wallaroo.source("events", config)
@@ -109,7 +89,7 @@ def events(messages: int, keys: int, per_window: int, disorder: int) -> list[byt
 
 def by_hand(payloads: list[bytes]) -> list[bytes]:
     """Tumbling windows as one would write them without an engine."""
-    decoded, when, find_key = decode.decode, event_time, key_of.partition
+    decoded, when, find_key = decode.decode, time_of, key_of.partition
     count = Count()
     windows: dict[int, dict[str, int]] = {}
     outputs: list[bytes] = []

@@ -115,9 +115,6 @@ class WindowKind(Protocol):
     def number(self, windows: Any) -> int:
         """Return how many windows of a key are open."""
 
-    def mapped(self, windows: Any, change: Callable[[Any], Any]) -> Any:
-        """Return a key's windows with what `change` makes of each part."""
-
 
 def windowed(application: Application, index: int) -> Windowed:
     """Return the operation of the window step at a node."""
@@ -210,10 +207,6 @@ class Ranges(WindowKind):
         if self._pane == self._range:  # tumbling: a pane is a window
             return len(windows.parts)
         return sum(map(len, self._open(windows)))
-
-    @override
-    def mapped(self, windows: Panes, change: Callable[[Any], Any]) -> Panes:
-        return Panes(windows.earliest, {pane: change(part) for pane, part in windows.parts.items()})
 
     def pane_for(self, time: int, first_open: float) -> tuple[int | None, bool]:
         """Return the pane in which a message is accumulated, and whether it is partly late.
@@ -342,10 +335,6 @@ class Sessions(KeyedKind):
         return len(windows)
 
     @override
-    def mapped(self, windows: list[Session], change: Callable[[Any], Any]) -> list[Session]:
-        return [session._replace(part=change(session.part)) for session in windows]
-
-    @override
     def form(self, windows: list[Session], dumps: Callable[[Any], bytes]) -> Any:
         return [(session.first, session.last, dumps(session.part)) for session in windows]
 
@@ -423,10 +412,6 @@ class Counts(KeyedKind):
     @override
     def number(self, windows: Count) -> int:
         return 1
-
-    @override
-    def mapped(self, windows: Count, change: Callable[[Any], Any]) -> Count:
-        return windows._replace(part=change(windows.part))
 
     @override
     def form(self, windows: Count, dumps: Callable[[Any], bytes]) -> Any:

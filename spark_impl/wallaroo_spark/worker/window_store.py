@@ -37,12 +37,6 @@ def windows_in(stored_as: bytes, blob: bytes) -> Any:
     return pickle.loads(unpacked(blob).state)[1]  # noqa: S301 - written by `_save`
 
 
-def with_windows(blob: bytes, windows: Any) -> bytes:
-    """Return the stored value of a key with other windows, which wait for the same time."""
-    noted, _ = pickle.loads(unpacked(blob).state)  # noqa: S301 - written by `_save`
-    return Stored(pickle.dumps((noted, windows), PROTOCOL)).packed()
-
-
 class _Directory(NamedTuple):
     """What is known about all windows of a step.
 
