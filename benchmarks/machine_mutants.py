@@ -14,7 +14,8 @@ A survivor is a hole, or equal in meaning. The equal ones are listed, with the r
 
 Mutants of the interpreter are judged by the definition, all others by the interpreter. Modules of
 what is not compared (findings, figures) are left out, and so are changes that only a type checker
-sees. Each mutant runs in a fork of a process that knows what the cases mean.
+sees. Each mutant runs in a fork of a process that knows what the cases mean, and which functions
+each of them calls: a case that does not call the function that is changed is not run again.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ import multiprocessing
 import os
 import resource
 import sys
+import threading
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from difflib import unified_diff
 from fnmatch import fnmatchcase
@@ -41,6 +43,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from statistics import median
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import pytest
@@ -48,8 +51,9 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 from facts import Figures, add_json_option, machine_facts
+from wallaroo_conformance.cases.building import GeneratedCase
 from wallaroo_conformance.cases.counterexamples import STORED, stored
-from wallaroo_conformance.judge.oracle import REFERENCE, oracle_for
+from wallaroo_conformance.judge.oracle import REFERENCE
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.live import check_live
 from wallaroo_conformance.search.budget import Budget, Check
@@ -60,19 +64,22 @@ from wallaroo_mutants.catalogue import MutantEngine
 from wallaroo_mutants.patching import NOTHING, Change, Patch, PatchError
 from wallaroo_mutants.spark import OneByOne
 
-from wallaroo.engine import Case, Engine, load_engine
+from wallaroo.engine import Capabilities, Case, Engine, load_engine
 from wallaroo.trace import Trace
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
-from simulation.search import SUBJECTS, quiet, search
+from simulation.search import SUBJECTS, Subject, failure, quiet
 
 EQUAL = Path(__file__).with_name("machine_mutants_equal.toml")
 NEEDING_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 _BYTES = 6 << 30
 _SIMULATED = {"checkpoint": 300, "kafka": 60, "log": 200, "recording": 100, "server": 60}
 """How many runs the simulation makes of each of its subjects."""
+_FEW_RUNS = 100
+"""So many are made of what is not of the edges."""
 _PATIENCE = 20.0  # seconds to wait for something in a live run
-_LONGEST = 240.0  # seconds of a mutant
+_LONGEST = 900.0  # seconds of a mutant that waits for something that never comes
+_MORE = 2.0  # times the CPU time of the engine as it is; one that takes longer never ends
 _Z = 1.96  # of 95 %
 
 
@@ -248,10 +255,14 @@ def equal() -> dict[tuple[str, str], str]:
 
 @cache
 def _source(module: str) -> str:
+    return Path(_file(module)).read_text("utf-8")
+
+
+def _file(module: str) -> str:
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
-    return Path(spec.origin).read_text("utf-8")
+    return spec.origin
 
 
 @cache
@@ -290,20 +301,88 @@ def _text(source: str, node: Any) -> str:
 # -- runs ------------------------------------------------------------------------------------------
 
 
-class _Right:
-    """An engine that is right: it fills the oracle's memory, and runs nothing that is changed."""
+class _Runs:
+    """Runs things with faults in them, but what does not call what is changed is run only once.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        modules: those that are changed.
+    """
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        self._modules = {Path(_file(name)): name for name in modules}
+        self._given: dict[Any, Any] = {}
+        self._called: dict[Any, set[str]] = {}
+
+    def result(self, name: Any, run: Callable[[], Any], patch: Patch) -> Any:
+        """Return what a run gives with a fault.
+
+        Args:
+            name: of the run. When it is first met, nothing is changed yet.
+            run: the run. It gives the same whenever it is called.
+            patch: the fault.
+        """
+        if name not in self._given:
+            self._given[name], self._called[name] = self._noted(run)
+        if self._called[name].isdisjoint([change.function for change in patch.changes]):
+            return self._given[name]
+        with patch.in_place():
+            return run()
+
+    def _noted(self, run: Callable[[], Any]) -> tuple[Any, set[str]]:
+        """Return what a run gives, and the functions that it calls, in all threads."""
+        codes: set[CodeType] = set()
+
+        def called(frame: FrameType, event: str, _argument: Any) -> None:
+            if event == "call":
+                codes.add(frame.f_code)
+
+        threading.setprofile(called)
+        sys.setprofile(called)
+        try:
+            given = run()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        # What is inside of a function is changed with it.
+        named = [
+            (Path(one.co_filename), one.co_qualname.partition(".<locals>")[0]) for one in codes
+        ]
+        return given, {f"{self._modules[at]}:{name}" for at, name in named if at in self._modules}
+
+
+class _Faulty:
+    """An engine with a fault, for cases that have been run without it before.
+
+    Args:
+        engine: the engine.
+        claims: what it claims.
+        runs: of the cases.
+        patch: the fault.
+    """
+
+    def __init__(self, engine: Engine, claims: Capabilities, runs: _Runs, patch: Patch) -> None:
         self.name = engine.name
-        self.capabilities = engine.capabilities
         self.check = engine.check
-        self._right = oracle_for(engine).reference
+        self.serve = engine.serve
+        self.add_arguments = engine.add_arguments
+        self._engine = engine
+        self._claims = claims
+        self._runs = runs
+        self._patch = patch
+
+    def capabilities(self) -> Capabilities:
+        return self._claims
 
     def run(self, case: Case) -> Trace:
-        return self._right.run(replace(case, isolation="isolated"))
+        [trace] = self.run_many([case])
+        return trace
 
     def run_many(self, cases: Sequence[Case]) -> list[Trace]:
-        return [self.run(case) for case in cases]
+        return [
+            self._runs.result(case.made_from, partial(self._engine.run, case), self._patch)
+            for case in cases
+            if isinstance(case, GeneratedCase)
+        ]
 
 
 class _Cases:
@@ -325,19 +404,18 @@ class _Cases:
         self._subjects = ["checkpoint"] if home in (REFERENCE, "compiled") else []
         # The language makes the topology, which is made outside the engine.
         self._everywhere = home == "language"
-        assert self.found(NOTHING, _Right) == "", "an engine that is right was called wrong"
+        self._runs = _Runs(MODULES[home])
+        assert self.found(NOTHING) == "", "an engine that is right was called wrong"
 
-    def found(self, patch: Patch, make: Callable[[Engine], Any] | None = None) -> str:
+    def found(self, patch: Patch) -> str:
         """Return by what a mutant was found."""
-        named = self._engine.name
-        mutant: Any = MutantEngine(named, self._engine, patch, self._claims)
-        around: AbstractContextManager[Any] = nullcontext()
+        engine: Any = _Faulty(self._engine, self._claims, self._runs, patch)
         if self._everywhere:
-            around = patch.in_place()
-        with around:
+            engine = MutantEngine(self._engine.name, self._engine, patch, self._claims)
+        with patch.in_place() if self._everywhere else nullcontext():
             if self._everywhere and check_language("*")[1]:
                 return "conform"
-            search = Search(make(mutant) if make else mutant, self._check)
+            search = Search(engine, self._check)
             try:
                 search.replay(one.case for one in stored(STORED))
                 if not search.findings.failing:
@@ -346,20 +424,26 @@ class _Cases:
                 return "conform"
         if search.findings.failing or search.problems:
             return "conform"
-        with patch.in_place():
-            if check_due(self._engine, "*", self._check.seed)[1]:
-                return "conform"
-        return _simulated(patch, self._subjects)
+        due = partial(check_due, self._engine, "*", self._check.seed)
+        if self._runs.result("due", due, patch)[1]:
+            return "conform"
+        return _simulated(patch, self._runs, self._subjects, _FEW_RUNS)
 
 
 _ENGINES = {"language": REFERENCE, REFERENCE: REFERENCE, "compiled": "compiled"}
 """By home, the engine that runs cases."""
 
 
-def _simulated(patch: Patch, subjects: Sequence[str]) -> str:
-    with patch.in_place(), quiet():
-        for name in subjects:
-            if search(SUBJECTS[name], range(_SIMULATED[name]), math.inf)[0] is not None:
+def _simulated(patch: Patch, runs: _Runs, subjects: Sequence[str], most: int) -> str:
+    """Make runs of each subject in turn."""
+    named = [(seed, name) for name in subjects for seed in range(min(most, _SIMULATED[name]))]
+
+    def fails(seed: int, subject: Subject) -> bool:
+        return failure(subject, subject.drawn(seed))[0] is not None
+
+    with quiet():
+        for seed, name in sorted(named):
+            if runs.result((seed, name), partial(fails, seed, SUBJECTS[name]), patch):
                 return "simulation"
     return ""
 
@@ -369,11 +453,12 @@ class _Edges:
 
     def __init__(self, home: str, cases: int, seed: int) -> None:
         self._seed = seed
+        self._runs = _Runs(MODULES[home])
         assert self.found(NOTHING) == "", "the edges as they are were called wrong"
 
     def found(self, patch: Patch) -> str:
         """Return by what a mutant was found."""
-        if found := _simulated(patch, list(_SIMULATED)):
+        if found := _simulated(patch, self._runs, list(_SIMULATED), max(_SIMULATED.values())):
             return found
         with patch.in_place():
             engine = load_engine(REFERENCE)
@@ -425,7 +510,7 @@ def _all_tried(home: str, options: argparse.Namespace, results: Any) -> None:
     """Try mutants of one home; in a process of its own, which remembers what cases mean."""
     begun = time.process_time()
     trial = (_Edges if home == "edges" else _Cases)(home, options.cases, options.seed)
-    most = max(time.process_time() - begun, 10.0)
+    most = _MORE * max(time.process_time() - begun, 10.0)
     gc.freeze()
     listed = equal()
     for one, patch in itertools.islice(drawn(home, options.seed), options.mutants):
@@ -497,7 +582,11 @@ def main() -> None:
     mutants: list[Drawn] = []
     for one in tried(options.home or list(MODULES), options):
         mutants.append(one)
-        print(f"# {one.found or 'SURVIVED'} {one.module}:{one.function} {one.operator}", flush=True)
+        print(
+            f"# {one.found or 'SURVIVED'} {one.module}:{one.function} {one.operator}"
+            f" {one.seconds} s",
+            flush=True,
+        )
         if not one.found:  # as the list of equal ones has it
             print(f'[["{one.module}:{one.function}"]]\nchange = """\n{one.change}"""', flush=True)
     names = sorted({one.module for one in mutants})
