@@ -3,14 +3,10 @@
 A record is logged before it is processed, and it is on disk soon after: one sync serves all records
 that came while the one before it was being done. Connections are closed in order only once what
 they sent is on disk (frame-4).
-
-While the disk is full or read-only, what was read waits here, and nothing more is read.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,20 +14,17 @@ from typing import TypeAlias
 
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, Single, Value, records_of
+from wallaroo.transport.appending import Appender
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedValue, to_log
-from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
+from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.threads import JobThread
 from wallaroo_reference.checkpoints.on_disk import FromTopic
 from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.outbox import Outbox
 
-_RETRY = 0.5  # seconds between looks whether a disk takes something again
-
 _Entry: TypeAlias = tuple[str, Sequence[bytes], int] | list[Single] | FromTopic
-
-_log = logging.getLogger("wallaroo.reference")
 
 
 class Journal(Intake):
@@ -67,117 +60,90 @@ class Journal(Intake):
         self._log = log
         self._feeder = feeder
         self._outbox = outbox
-        self._edges = edges
         self._thread = thread
         self._sync_log = sync
         self._kafka = kafka
         self._whole = whole
         self._failed = failed
         self._log_is_full = log_is_full
-        self._waiting: deque[_Entry] = deque()  # for the disk
+        self._appender: Appender[_Entry] = Appender(
+            self._append, edges, full=lambda: log.full, failed=failed
+        )
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._syncing = False
-        self._over = False
 
     @property
     def waiting(self) -> int:
         """Number of records that have been read and are not in the log."""
-        return sum([_numbers(entry) for entry in self._waiting])
+        return sum([_numbers(entry) for entry in self._appender.waiting])
 
     @property
     def idle(self) -> bool:
         """Whether all that was received is on disk and its outputs are sent, or cannot be."""
-        if self._over:
+        if self._appender.over:
             return True
         durable = self._log.durable_sequence == self._log.next_sequence
-        return durable and not self._waiting and self._outbox.empty
+        return durable and not self._appender.waiting and self._outbox.empty
 
     @override
     def receive(self, source: str, payloads: Sequence[bytes], at: int) -> None:
-        self._receive((source, payloads, at))
+        self._appender.take((source, payloads, at))
 
     @override
     def receive_records(self, records: Sequence[Single]) -> None:
-        self._receive(list(records))
+        self._appender.take(list(records))
 
     @override
     def when_sequenced(self, close: Callable[[], None]) -> None:
-        if not self._over:
+        if not self._appender.over:
             self._closings.append((self._log.next_sequence + self.waiting, close))
             self._close_some()
 
     @override
     def receive_run(self, run: FromTopic) -> None:
-        self._receive(run)
+        self._appender.take(run)
 
     def room_was_made(self) -> None:
         """Read again, if the log was full and is not any more."""
-        if not self._log.full:
-            self._edges.resume("log")
+        self._appender.room_made()
 
     def abandon(self) -> None:
         """Take nothing more."""
-        self._over = True
-        self._waiting.clear()
+        self._appender.abandon()
         self._closings.clear()
 
-    def _receive(self, entry: _Entry) -> None:
-        if self._over:
-            return
-        if self._waiting:
-            self._waiting.append(entry)
-        elif not self._logged(entry):
-            self._waiting.append(entry)
-            self._edges.pause("disk")
-            self._retry_later()
-
-    def _logged(self, entry: _Entry) -> bool:
-        """Log some records and pass them on; `False`: the disk does not take them now."""
+    def _append(self, entry: _Entry) -> None:
+        """Log some records, and pass them on."""
         log = self._log
-        try:
-            if isinstance(entry, tuple):
-                source, payloads, at = entry
-                log.append(source, payloads, at)
-                self._sync()
-                self._feeder.receive(source, payloads, log.latest_at)
-            elif isinstance(entry, FromTopic):
-                self._log_run(entry)
-                self._sync()
-                entry = replace(entry, at=log.latest_at)
-                run = entry.run
-                self._kafka.positions.read(
-                    log.next_sequence, entry.source, run.partition, run.last + 1
-                )
-                self._feeder.receive_run(entry)
-            else:
-                latest = log.latest_at
-                entry = [replace(record, at=(latest := max(latest, record.at))) for record in entry]
-                entry = [
-                    to_log(record) if isinstance(record, Value) else record for record in entry
+        if isinstance(entry, tuple):
+            source, payloads, at = entry
+            log.append(source, payloads, at)
+            self._sync()
+            self._feeder.receive(source, payloads, log.latest_at)
+        elif isinstance(entry, FromTopic):
+            self._log_run(entry)
+            self._sync()
+            entry = replace(entry, at=log.latest_at)
+            run = entry.run
+            self._kafka.positions.read(log.next_sequence, entry.source, run.partition, run.last + 1)
+            self._feeder.receive_run(entry)
+        else:
+            latest = log.latest_at
+            entry = [replace(record, at=(latest := max(latest, record.at))) for record in entry]
+            entry = [to_log(record) if isinstance(record, Value) else record for record in entry]
+            log.append_records(
+                [
+                    record.as_logged if isinstance(record, LoggedValue) else record
+                    for record in entry
                 ]
-                log.append_records(
-                    [
-                        record.as_logged if isinstance(record, LoggedValue) else record
-                        for record in entry
-                    ]
-                )
-                self._sync()
-                for record in entry:
-                    if isinstance(record, Assigned):
-                        self._kafka.positions.assigned(record)
-                self._feeder.receive_records(entry)
-        except InputLogFullError as error:
-            if not self._waiting:
-                _log.error("%s; nothing more is read until the disk takes them", error)
-            return False
-        except InputLogError as error:
-            self._over = True
-            self._failed(str(error))
-            return True
+            )
+            self._sync()
+            for record in entry:
+                if isinstance(record, Assigned):
+                    self._kafka.positions.assigned(record)
+            self._feeder.receive_records(entry)
         if log.full:
-            self._edges.pause("log")
             self._log_is_full()
-        return True
 
     def _log_run(self, entry: FromTopic) -> None:
         source, run, at = entry.source, entry.run, entry.at
@@ -187,20 +153,6 @@ class Journal(Intake):
         topic, _ = self._kafka.topics[source]
         self._log.append_records(records_of(source, run, topic, at))
 
-    def _retry_later(self) -> None:
-        def retry() -> None:
-            while self._waiting and self._logged(self._waiting[0]):
-                if self._over:  # what comes later must not be logged without this
-                    return
-                self._waiting.popleft()
-            if self._waiting:
-                self._retry_later()
-            elif not self._over:
-                _log.warning("the disk takes the input log again; reading goes on")
-                self._edges.resume("disk")
-
-        asyncio.get_running_loop().call_later(_RETRY, retry)
-
     def _sync(self) -> None:
         if not self._syncing:
             self._syncing = True
@@ -208,10 +160,10 @@ class Journal(Intake):
 
     def _synced(self, result: int | Exception) -> None:
         self._syncing = False
-        if self._over:
+        if self._appender.over:
             return
         if isinstance(result, Exception):
-            self._over = True
+            self._appender.abandon()
             self._failed(str(result))
             return
         self._outbox.release(result)

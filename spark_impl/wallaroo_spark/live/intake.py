@@ -1,15 +1,8 @@
-"""Appends records to the input log as fast as it takes them; in the edges' thread.
-
-While the log is full nothing is read, and TCP makes the senders wait. The same holds for a full
-disk: what was read and cannot be logged waits here until there is room. That is at most one read of
-each connection.
-"""
+"""Appends records to the input log as fast as it takes them; in the edges' thread."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,17 +12,13 @@ from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, End, Tick, Value, records_of
 from wallaroo.topology import Application
+from wallaroo.transport.appending import Appender
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.input_log import InputLogError, InputLogFullError
 from wallaroo.transport.interfaces import Receiver
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.watch import Watch
-
-_RETRY = 0.5  # seconds between looks whether a full disk has room again
-
-_log = logging.getLogger("wallaroo.spark")
 
 
 class _Some(NamedTuple):
@@ -101,9 +90,9 @@ class Intake(Receiver):
         self._ending = ending
         self._clock = clock
         self._open_sources = open_sources
-        self._waiting: deque[_Some] = deque()  # for room on the disk
         self._closing: list[Callable[[], None]] = []  # to be called once they are durable
         self._edges: Edges
+        self._appender: Appender[_Some]
         self._stop: StopClock
         feed.room_made = partial(loop.post, self.go_on)
 
@@ -115,18 +104,25 @@ class Intake(Receiver):
             stop: notified when the input has ended.
         """
         self._edges, self._stop = edges, stop
+        self._appender = Appender(
+            self._append,
+            edges,
+            full=lambda: self._feed.full,
+            failed=self._ending.fail,
+            all_taken=self._close_later,
+        )
         if self._feed.full:
-            edges.pause()
+            edges.pause("log")
 
     @property
     def waiting(self) -> int:
         """Number of records that have been read and are not in the log."""
-        return sum([some.number for some in self._waiting])
+        return sum([some.number for some in self._appender.waiting])
 
     @override
     def receive(self, source: str, payloads: list[bytes]) -> None:
         append = partial(self._feed.append, source, payloads, self._clock())
-        self._take(_Some(len(payloads), append, source))
+        self._appender.take(_Some(len(payloads), append, source))
 
     @override
     def receive_records(self, records: Sequence[Value | Assigned | End]) -> None:
@@ -142,15 +138,15 @@ class Intake(Receiver):
         if self._whole:
             records = records_of(source, run, self._topics[source], at)
             append = partial(self._feed.append_records, records)
-        self._take(_Some(run.last + 1 - run.first, append, source))
+        self._appender.take(_Some(run.last + 1 - run.first, append, source))
 
     @override
     def when_sequenced(self, close: Callable[[], None]) -> None:
         # What is sequenced here is on disk.
         call = partial(self._loop.post, close)
-        if self._waiting:
+        if self._appender.waiting:
             self._closing.append(call)
-        else:
+        elif not self._appender.over:
             self._feed.when_durable(call)
 
     @override
@@ -197,54 +193,23 @@ class Intake(Receiver):
             for record in records
         ]
         source = stamped[0].source if isinstance(stamped[0], Value) else ""
-        self._take(_Some(len(stamped), partial(self._feed.append_records, stamped), source))
+        self._appender.take(
+            _Some(len(stamped), partial(self._feed.append_records, stamped), source)
+        )
 
     def go_on(self) -> None:
-        """Take what waits, and read again, as far as there is room now."""
-        if self._waiting:
-            while self._waiting and self._logged(self._waiting[0]):
-                self._waiting.popleft()
-            if self._waiting:
-                return
-            _log.warning("there is room for the input log again")
-            for close in self._closing:
-                self._feed.when_durable(close)
-            self._closing.clear()
-        if not self._feed.full:
-            self._edges.resume()
+        """Read again, as far as there is room now."""
+        self._appender.room_made()
 
-    def _take(self, some: _Some) -> None:
-        if self._waiting:
-            self._waiting.append(some)
-        elif not self._logged(some):
-            self._waiting.append(some)
-            self._edges.pause()
-            self._retry_later()
-        elif self._feed.full:
-            self._edges.pause()
-
-    def _logged(self, some: _Some) -> bool:
-        """Append to the log; return whether it has taken them."""
-        try:
-            some.append()
-        except InputLogFullError as error:
-            if not self._waiting:
-                _log.error("%s; nothing more is read until there is room", error)
-            return False
-        except InputLogError as error:
-            self._ending.fail(str(error))
-            return False
+    def _append(self, some: _Some) -> None:
+        some.append()
         if self._watch is not None:
             self._watch.came(some.source, some.number, self._feed.received)
-        return True
 
-    def _retry_later(self) -> None:
-        def retry() -> None:
-            self.go_on()
-            if self._waiting:
-                self._retry_later()
-
-        asyncio.get_running_loop().call_later(_RETRY, retry)
+    def _close_later(self) -> None:
+        for close in self._closing:
+            self._feed.when_durable(close)
+        self._closing.clear()
 
 
 _LOOK = 0.05  # most seconds between looks at the clock, which may be set

@@ -11,7 +11,7 @@ from unittest import mock
 
 from wallaroo_reference.checkpoints import collecting
 from wallaroo_reference.options import CheckpointOptions
-from wallaroo_reference.serving import checkpointing, journal
+from wallaroo_reference.serving import checkpointing
 from wallaroo_reference.serving.server import Server
 
 from simulation import application
@@ -22,7 +22,7 @@ from simulation.runs import DEAD_LETTERS, Run
 from simulation.threads import Threads
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
-from wallaroo.transport import dead_letter_file, input_log, threads
+from wallaroo.transport import appending, dead_letter_file, input_log, threads
 
 _DIRECTORY = Path("/sim/checkpoint")
 
@@ -66,7 +66,7 @@ class CheckpointRun(Run):
             (dead_letter_file, "threading", self.threads.stand_ins),
             (checkpointing, "_SLICE", 0.0),
             (checkpointing, "_RETRY", 0.03),
-            (journal, "_RETRY", 0.03),
+            (appending, "_RETRY", 0.03),
             (collecting, "_AT_ONCE", 1),
             (collecting, "_LEAST_AGAIN", 1),
             (collecting, "LAST", 2),

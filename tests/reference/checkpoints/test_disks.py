@@ -19,7 +19,7 @@ def test_while_the_disk_takes_nothing_nothing_is_read_and_nothing_lost(
     serve, receiver, disk, problem, recorded, monkeypatch, caplog, tmp_path
 ):
     own = {"checkpoint": None, "record": tmp_path / "r"} if recorded else {}
-    monkeypatch.setattr("wallaroo_reference.serving.journal._RETRY", 0.02)
+    monkeypatch.setattr("wallaroo.transport.appending._RETRY", 0.02)
     handle = serve(counting(receiver.port), own=own)
     with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         sock.sendall(frames([b"a"]))
