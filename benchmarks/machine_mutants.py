@@ -395,7 +395,7 @@ class _Cases:
     """
 
     def __init__(self, home: str, cases: int, seed: int) -> None:
-        self._check = Check(Budget(cases, top_up=0), seed, fail_fast=True)
+        self._check = Check(Budget(cases), seed, fail_fast=True)
         engine: Any = {"spark": OneByOne}.get(home, lambda: load_engine(_ENGINES[home]))()
         self._engine = engine
         self._claims = replace(engine.capabilities(), live=False)

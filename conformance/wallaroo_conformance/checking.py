@@ -53,8 +53,6 @@ def check_engine(
     search = Search(engine, check, watcher=watcher)
     laws, failures, problems = _checked(search)
     problems = [*search.problems, *problems]
-    if wrong := check.wrong_operators:
-        problems.append(f"cases with wrong operators were not run: {', '.join(wrong)}")
     if search.runner.given_up:
         problems.insert(0, search.runner.given_up)
     findings = search.findings
@@ -76,7 +74,6 @@ def check_engine(
         stored=findings.stored,
         asked=check.budget.cases,
         date=date.today().isoformat(),
-        coverage=findings.coverage.result(),
         option=getattr(engine, "option", ""),
     )
 

@@ -25,7 +25,7 @@ from wallaroo_conformance.search.search import Search, Watcher
 
 ENTRY_POINTS = "wallaroo.mutants"
 
-BUDGET = Budget(20_000, top_up=0)
+BUDGET = Budget(20_000)
 """Within which each mutant must be found; most take a few hundred cases."""
 
 MOST_MESSAGES = 3

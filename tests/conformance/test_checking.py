@@ -32,7 +32,7 @@ from wallaroo.trace import Trace
 
 pytestmark = pytest.mark.xdist_group("checks")  # they share reports, and what cases mean
 
-FEW = Budget(200, top_up=0)  # what is refused is never exercised: nothing to look for
+FEW = Budget(200)
 
 
 def engine(name: str, **methods: Any) -> Any:
@@ -117,7 +117,7 @@ def test_build_2_an_engine_may_refuse_if_it_says_so() -> None:
 def test_an_engine_that_has_run_no_case_is_not_checked() -> None:
     report = check_engine(
         engine("refusing all", check=refuse_all, run=run_if_not_refused),
-        Check(Budget(20, top_up=0), counterexamples=None),
+        Check(Budget(20), counterexamples=None),
     )
     assert report.exit_code == INCOMPLETE
     assert "no case" in report.problems[0]

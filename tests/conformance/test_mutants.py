@@ -26,7 +26,7 @@ from wallaroo.keys import is_u64
 from wallaroo.trace import Trace
 
 NIGHTLY = settings.get_current_profile_name() == "nightly"
-BUDGET = Budget(5_000 if NIGHTLY else 600, top_up=0)
+BUDGET = Budget(5_000 if NIGHTLY else 600)
 ALL = [mutant for mutant in installed_mutants() if not mutant.slow]
 MUTANTS = [mutant for mutant in ALL if mutant.rule]
 SURVIVORS = [mutant for mutant in ALL if not mutant.rule]
@@ -112,7 +112,7 @@ def test_a_mutant_of_the_language_is_killed_on_the_rule_it_breaks(mutant: Mutant
 
 @pytest.mark.parametrize("mutant", SURVIVORS, ids=_by_name)
 def test_an_equivalent_mutant_survives(mutant: Mutant) -> None:
-    came = kill(mutant, seed=1, budget=Budget(1_000 if NIGHTLY else 100, top_up=0))
+    came = kill(mutant, seed=1, budget=Budget(1_000 if NIGHTLY else 100))
     assert came.ok, _what(came)
 
 

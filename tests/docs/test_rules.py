@@ -32,7 +32,7 @@ def test_the_register_stands_in_the_order_of_the_specification():
 
 def test_who_refers_to_a_rule_that_there_is_not_is_told():
     with pytest.raises(ValueError, match="state-99"):
-        law("state-99/new", "decoded", "it holds", "it does not")
+        law("state-99/new", "it holds")
     with pytest.raises(ValueError, match="state-99"):
         Law("state-99", "new", "it holds")
 

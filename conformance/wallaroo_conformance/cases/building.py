@@ -231,14 +231,6 @@ def used_by(case: ConformanceCase) -> Iterator[tuple[Table, str]]:
     yield from [(ENCODERS, sink.encoder) for sink in case.sinks]
 
 
-def operators_of(case: ConformanceCase) -> tuple[str, ...]:
-    """Return the names of the operators in a case, lists of keys among them."""
-    specs = [case.partitions[step.partition] for step in case.stateful()]
-    listed = [spec for spec in specs if spec.shape != "single" and case.form == "builder"]
-    lists = [spec.keys for spec in listed if spec.keys is not None]
-    return tuple(dict.fromkeys([*lists, *[name for _, name in used_by(case)]]))
-
-
 def expression(table: Table, name: str, step: str = "") -> str:
     """Return how a user writes a component of the catalogue: as a function, class or instance.
 

@@ -5,15 +5,11 @@ on which a fault of one operator shows. So each operator stands *alone*, in an a
 nothing else unusual, over all payloads. The *tour* has these, and puts each operator where engines
 do something unusual: behind a long row of multi computations, and at the end of a run that stops at
 the first dead letter. *Pairs* have each operator right behind every other.
-
-Engines in other languages, whose operators are written anew, try each operator alone before they
-are judged. It stands beside the plainest of the other kinds; there are several choices of these,
-since an engine may have only some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, TypeAlias
@@ -29,16 +25,12 @@ from wallaroo_conformance.cases.case import (
     SinkSpec,
     SourceSpec,
     StepSpec,
-    WindowSpec,
 )
-from wallaroo_conformance.cases.composing import TRIPLES_SOURCE, graph, row, step, together
+from wallaroo_conformance.cases.composing import graph, row, step, together
 from wallaroo_conformance.cases.operators import (
-    AGGREGATIONS,
     BUILDERS,
-    COMBINING,
     DECODERS,
     ENCODERS,
-    EVENT_TIMES,
     KEY_LISTS,
     ROUTES,
     STATE_COMPUTATIONS,
@@ -50,7 +42,7 @@ from wallaroo_conformance.cases.operators import (
     Trait,
 )
 from wallaroo_conformance.cases.operators.common import PAYLOADS
-from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN, MARKS
+from wallaroo_conformance.cases.operators.marks import MARKS
 
 ENDING = (b"quit", b"'quit'", b"halt")
 """Payloads at which some operators end the run: nothing comes behind them."""
@@ -74,28 +66,9 @@ _EDGES: tuple[Edge, ...] = ((_ANYTHING, _EXACT), (_TEXT, _LINE))
 _OF_TRIPLES: Edge = (_DECODER, _ENCODER)
 _STATES = tuple(STATEFUL)[: len(SOURCES)]  # the plainest
 _REMEMBER, *_ = STATEFUL.having(Trait.OF_STEP)
-_TEXTS = next(iter(AGGREGATIONS))
-_WINDOWS = (WindowSpec(), WindowSpec("count", 2), WindowSpec("session", 5))
-_SLIDING = WindowSpec(size=20, slide=10)
 
 
 # -- each operator alone -----------------------------------------------------------------------
-
-
-def edges() -> list[ConformanceCase]:
-    """Return cases of decoders and encoders alone."""
-    found = [*_plain_edges(_EDGES), *_in_both_forms(), *of_topics()]
-    return [each for case in found for each in (case, *_ends_of(case))]
-
-
-def steps() -> list[ConformanceCase]:
-    """Return cases of the operators of steps, each with what it needs."""
-    builders = [
-        _case(step(operator), edge=edge, partitions=(PartitionSpec("single", name),))
-        for name, operator, edge in product(BUILDERS, _STATES, _EDGES)
-    ]
-    found = [*_steps(_EDGES), *builders]
-    return [*[each for case in found for each in (case, *_ends_of(case))], *_windows()]
 
 
 def _plain_edges(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
@@ -140,33 +113,6 @@ def _steps(ways: Sequence[Edge]) -> Iterator[ConformanceCase]:
         yield _case(step(_STATES[0], route=listed.route), partitions=partitions)
 
 
-def _windows() -> Iterator[ConformanceCase]:
-    """Yield cases of event times and aggregations: of few messages, which windows tie together."""
-    for time in EVENT_TIMES:
-        topic = int(EVENT_TIMES.has(time, Trait.OF_TOPIC))
-        source = replace(TRIPLES_SOURCE, event_time=time, topic=topic)
-        for payload in TRIPLES:
-            made = step(_TEXTS, window=WindowSpec())
-            yield graph(made, inputs=_of((payload,), times=True), sources=(source,))
-    texts = ["m", *[f"1{mark}" for mark in MARKS], f"1u{ENDS_THE_RUN}"]
-    rows = [("m",), *[(one, other) for text in texts for one, other in (("m", text), (text, "m"))]]
-    for name in AGGREGATIONS:
-        windows = [one for one in _WINDOWS if one.kind != "session" or name in COMBINING]
-        windows += [_SLIDING] * (name in COMBINING)
-        for window, texts_of_row in product(windows, rows):
-            # With sliding windows they are in two panes.
-            apart = 10 if window.slide else 1
-            payloads = [f"a {5 + apart * at} {text}" for at, text in enumerate(texts_of_row)]
-            inputs = _of([payload.encode() for payload in payloads], times=True)
-            yield graph(step(name, window=window), inputs=inputs)
-
-
-def one_by_one(case: ConformanceCase) -> list[ConformanceCase]:
-    """Return a case for each message of `case` alone; to a state it comes twice."""
-    times = 1 if all(one.operator in STATELESS for one in case.steps) else 2
-    return [replace(case, inputs=(one,) * times) for one in dict.fromkeys(case.inputs)]
-
-
 def _case(*made: StepSpec, edge: Edge = _EDGES[0], **fields: Any) -> ConformanceCase:
     """Return a row over all payloads that end no run."""
     inputs = _of(TRIPLES if edge == _OF_TRIPLES else GOING_ON)
@@ -176,21 +122,6 @@ def _case(*made: StepSpec, edge: Edge = _EDGES[0], **fields: Any) -> Conformance
 def _of(payloads: Sequence[bytes], sources: int = 1, *, times: bool = False) -> tuple[Input, ...]:
     """Return payloads of sources in turn, which arrive one after the other, or all at once."""
     return tuple([Input(at % sources, payload, at * times) for at, payload in enumerate(payloads)])
-
-
-def _ends_of(case: ConformanceCase) -> list[ConformanceCase]:
-    """Return cases with payloads that may end the run, which come last."""
-    first, *_ = case.inputs
-    if not _OF_OTHERS & DECODERS.traits[case.sources[0].decoder]:
-        payloads: Iterable[bytes] = ENDING
-    elif case.steps:
-        payloads = [f"a 1 1{mark}{ENDS_THE_RUN}".encode() for mark in "kdbs"]
-    else:
-        payloads = [f"a 1 1{mark}{ENDS_THE_RUN}".encode() for mark in "ew"]
-    return [
-        replace(case, inputs=(first, replace(case.inputs[-1], payload=payload)))
-        for payload in payloads
-    ]
 
 
 # -- the tour ------------------------------------------------------------------------------------

@@ -48,13 +48,10 @@ from wallaroo_conformance.report.pages import (
 )
 from wallaroo_conformance.report.showing import (
     cases_text,
-    coverage_text,
     failure_text,
-    operators_text,
     rule_note,
 )
 from wallaroo_conformance.search.budget import chosen_budget
-from wallaroo_conformance.search.operators import wrong_operators
 
 
 def conform(options: argparse.Namespace) -> int:
@@ -168,7 +165,6 @@ def stopped_by_ctrl_c() -> Iterator[Event]:
 
 def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report:
     log = options.store / f"live-{engine.name}.log"
-    wrong = _wrong_operators(engine)
     with progress_shown(engine.name, sys.stderr) as watcher:
         check = Check(
             budget=chosen_budget(options.profile, options.cases, options.budget),
@@ -179,7 +175,6 @@ def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report
             options=dict(options.option),
             live=None if options.no_live else partial(check_live, log=log, brokers=options.brokers),
             store=options.store,
-            wrong_operators=wrong,
             stop=stop,
         )
         report = check_engine(engine, check, watcher=watcher)
@@ -194,20 +189,6 @@ def _checked(engine: Engine, options: argparse.Namespace, stop: Event) -> Report
     return report
 
 
-def _wrong_operators(engine: Engine) -> tuple[str, ...]:
-    """Try the operators of an engine that has its own, say which are wrong, and return these.
-
-    Adapters have ours.
-    """
-    if not isinstance(engine, PipeEngine) or engine.adapter:
-        return ()
-    print(f"{engine.name}: trying its operators", file=sys.stderr, flush=True)
-    wrong = wrong_operators(engine)
-    if wrong:
-        print(operators_text(wrong, engine.name), end="\n\n")
-    return tuple([name for operator in wrong for name in operator.names])
-
-
 def _print(report: Report) -> None:
     width = shutil.get_terminal_size().columns
     for failure in report.failures:
@@ -217,8 +198,6 @@ def _print(report: Report) -> None:
         title = ": ".join(filter(None, [RULES[rule].title, rule_note(report, rule)]))
         print(f"{rule:10} {status:14} {report.exercised(rule):7} cases  {title}")
     print(f"{report.engine}: {cases_text(report)}")
-    if report.coverage is not None:
-        print(f"{report.engine}: {coverage_text(report.coverage)}")
     for problem in report.problems:
         print(f"{report.engine}: incomplete: {problem}", file=sys.stderr)
     print(f"{report.engine}: {_verdict(report)}")

@@ -1,1 +1,1 @@
-"""What is right: rules, the reference's answer, facts, laws, and how a trace differs."""
+"""What is right: rules, the reference's answer, laws, and how a trace differs."""

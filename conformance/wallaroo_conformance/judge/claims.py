@@ -7,7 +7,7 @@ does not claim must neither count as a fault nor cost time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,8 @@ from wallaroo.trace import Trace, lineage_order
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.operators import STATEFUL
 from wallaroo_conformance.judge.differences import Crash, Kind, Result
-from wallaroo_conformance.judge.law import Facts, Law
-from wallaroo_conformance.judge.laws import LAWS
+from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.judge.laws import EVERYWHERE, LAWS
 from wallaroo_conformance.judge.oracle import Meaning
 
 _ORDER = ("order-1", "order-2")
@@ -25,10 +25,8 @@ _KEEPS: Mapping[str, str] = {
     "entity": "it claims the order of each entity only",
     "none": "it claims no order",
 }
-_MET_AGAIN = frozenset(
-    ["entity met again", "state computation of pipelines", "a message came into a window"]
-)
-"""Facts of cases in which several messages meet one entity or window, or may."""
+_MET_AGAIN = frozenset({"route-1/again", "key-3/output", "window-6/early"})
+"""Laws of cases in which several messages meet one entity or window, or may."""
 _NO_KAFKA = "it does not claim Kafka"
 _NO_BATCHES = "it takes no chosen batches"
 _ONE_PARTITION = "it has one partition only"
@@ -87,7 +85,7 @@ class Claims:
             return _STOPS["none"]
         if can.order == "entity" and _meets_others(case):
             return f"{_KEEPS['entity']}, and messages that have met different entities meet one"
-        if can.order == "none" and not _MET_AGAIN.isdisjoint(meaning.facts):
+        if can.order == "none" and not _MET_AGAIN.isdisjoint(meaning.exercised):
             return f"{_KEEPS['none']}, and an entity is met again"
         return None
 
@@ -104,7 +102,7 @@ class Claims:
             return _STOPS[can.stop]
         return None
 
-    def excuse(self, facts: Facts, kinds: frozenset[Kind]) -> Law | None:
+    def excuse(self, exercised: Set[str], kinds: Set[Kind]) -> Law | None:
         """Return a law that the engine may break without a fault, and that explains a difference.
 
         Laws that every case exercises excuse nothing, else no difference would be a fault.
@@ -112,8 +110,8 @@ class Claims:
         rules = set(self.capabilities.unsupported_rules)
         if self.capabilities.order != "total":
             rules.add("order-1")
-        unclaimed = [law for law in LAWS if law.rule in rules and law.needs - {"decoded"}]
-        return next((law for law in unclaimed if law.fits(facts, kinds)), None)
+        unclaimed = [law for law in LAWS if law.rule in rules and law.id not in EVERYWHERE]
+        return next((law for law in unclaimed if law.fits(exercised, kinds)), None)
 
     def comparable(self, expected: Trace, actual: Result) -> tuple[Trace, Result]:
         """Return two traces in which the parts that are not claimed are made equal, if possible."""

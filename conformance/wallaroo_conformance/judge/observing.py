@@ -1,4 +1,4 @@
-"""Watches the calls of user code while a case runs, and notes the facts that they show.
+"""Watches the calls of user code while a case runs, and notes the laws that they exercise.
 
 The calls tell which preconditions of rules a case really meets: that a computation *did* say
 ``changed=False`` after altering the state, not only that the application has such a computation.
@@ -44,17 +44,17 @@ _FALSE = ("falsy", "empty")
 _ALTERING = [ENCODERS[name] for name in ENCODERS.having(Trait.ALTERS_MESSAGE)]
 _TODAY = 1 << 53  # from here on, floats leave out numbers
 
-FactTable: TypeAlias = Mapping[str, object]
-"""Facts, and what is true if they are met."""
+Conditions: TypeAlias = Mapping[str, object]
+"""Ids of laws, each with what is true if the case exercises it."""
 
 
-def met(table: FactTable) -> set[str]:
-    """Return the facts of a table that are met."""
-    return {fact for fact, is_met in table.items() if is_met}
+def holding(conditions: Conditions) -> set[str]:
+    """Return the laws whose conditions hold."""
+    return {law for law, holds in conditions.items() if holds}
 
 
 class Observer:
-    """Notes the facts that the calls of one run show.
+    """Notes the laws that the calls of one run exercise.
 
     Args:
         case: the case.
@@ -62,7 +62,7 @@ class Observer:
     """
 
     def __init__(self, case: ConformanceCase, application: Application) -> None:
-        self.facts: set[str] = set()
+        self.laws: set[str] = set()
         self.met: Counter[Entity] = Counter()
         """For each entity whose key the calls show, how many messages met it."""
         self.keys: dict[int, dict[bytes, Any]] = {}
@@ -71,6 +71,8 @@ class Observer:
         """For each state partition the pipelines whose messages came to it."""
         self.built: Counter[str] = Counter()
         """Entities built, by the name of their state partition."""
+        self.one_object = False
+        """A builder hands out one object again and again."""
         self._case = case
         self._behind = application.consumers
         self._specs = step_specs(case, application)
@@ -89,33 +91,33 @@ class Observer:
             try:
                 result = call(*arguments)
             except BaseException:
-                self.facts |= met(note(self, site, arguments, RAISED))
+                self.laws |= holding(note(self, site, arguments, RAISED))
                 raise
-            self.facts |= met(note(self, site, arguments, result))
+            self.laws |= holding(note(self, site, arguments, result))
             return result
 
         return observed
 
-    def _decode(self, _site: CallSite, _arguments: Any, result: Any) -> FactTable:
+    def _decode(self, _site: CallSite, _arguments: Any, result: Any) -> Conditions:
         self._visits.clear()
         self._fired = False
         sort = _content(result).sort
         return {
-            "decoder filters": sort == "none",
-            "decoded": sort not in ("none", "raised"),
-            "decoder gives falsy": sort in _FALSE,
+            "decode-1/filter": sort == "none",
+            "decode-1/payload": sort not in ("none", "raised"),
+            "decode-1/falsy": sort in _FALSE,
         }
 
-    def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
+    def _event_time(self, site: CallSite, _arguments: Any, result: Any) -> Conditions:
         traits = EVENT_TIMES.traits[site.component.component.__name__]
         return {
-            "event time": result is not RAISED,
-            "a record's timestamp is its event time": Trait.OF_TOPIC in traits,
-            "event time alters message": Trait.ALTERS_MESSAGE in traits,
-            "event time is a datetime": isinstance(result, datetime),
+            "time-2/kept": result is not RAISED,
+            "kafka-8/timestamp": Trait.OF_TOPIC in traits,
+            "time-2/hidden": Trait.ALTERS_MESSAGE in traits,
+            "time-2/moment": isinstance(result, datetime),
         }
 
-    def _compute(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
+    def _compute(self, site: CallSite, _arguments: Any, result: Any) -> Conditions:
         spec, operation, content = self._spec(site), self._operation(site), _content(result)
         if isinstance(operation, Stateful):
             table = self._meet_state(site, spec, operation, result)
@@ -124,51 +126,49 @@ class Observer:
         multi = spec.operator in MULTI_COMPUTATIONS
         single = not multi and content.changed is None  # a pair is an ordinary message here
         return {
-            "parallel": spec.parallel,
-            "computed without state": not multi,
-            "computation: none": single and content.sort == "none",
-            "computation: falsy": single and content.sort in _FALSE,
+            "compute-3/parallel": spec.parallel,
+            "compute-1/result": not multi,
+            "compute-1/filter": single and content.sort == "none",
+            "compute-1/falsy": single and content.sort in _FALSE,
             **(_items(spec.operator, content) if multi else {}),
         }
 
     def _meet_state(
         self, site: CallSite, spec: StepSpec, operation: Stateful, result: Any
-    ) -> FactTable:
+    ) -> Conditions:
         one_key = operation.route is None and not operation.keyed
         of_pipelines = not operation.computation.pair
         self.visitors.setdefault(spec.partition, set()).add(self._pipeline(site))
         visit = one_key and result is not RAISED
         return {
-            "states that expire were visited": self._case.partitions[spec.partition].expire_after
-            is not None,
-            "state shared by name": of_pipelines and self._shared[spec.partition] > 1,
-            "state computation of pipelines": of_pipelines,
-            "state or windows without a key": one_key,
+            "key-4/kept": self._case.partitions[spec.partition].expire_after is not None,
+            "key-3/named": of_pipelines and self._shared[spec.partition] > 1,
+            "key-3/output": of_pipelines,
+            "key-2/single": one_key,
             **(self._visit((spec.partition, b""), site) if visit else {}),
         }
 
-    def _build(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
+    def _build(self, site: CallSite, _arguments: Any, result: Any) -> Conditions:
         name = str(site.place)
         self.built[name] += 1
         traits = BUILDERS.traits[self._case.partitions[PARTITIONS.index(name)].builder]
+        self.one_object |= Trait.REMEMBERS in traits
         return {
-            "builder raises": result is RAISED,
-            "entity built": result is not RAISED,
-            "builder hands out one object": Trait.REMEMBERS in traits,
-            "state is false": Trait.FALSY_STATE in traits,
+            "state-1/raises": result is RAISED,
+            "state-1/built": result is not RAISED,
+            "state-1/falsy": Trait.FALSY_STATE in traits,
         }
 
-    def _partition(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
+    def _partition(self, site: CallSite, arguments: Any, result: Any) -> Conditions:
         spec, operation, raised = self._spec(site), self._operation(site), result is RAISED
         extracts = isinstance(operation, KeyBy)
         function = spec.operator if extracts else str(spec.route)
         alters = ROUTES.has(function, Trait.ALTERS_MESSAGE)
         table: dict[str, object] = {
-            "dead letter of a key extractor": extracts and raised,
-            "key found, and used at a later step": extracts and not raised,
-            "partition function raises": not extracts and raised,
-            "partition function or key extractor alters message": alters
-            and (extracts or _is_mutable(arguments[0])),
+            "key-1/failed": extracts and raised,
+            "key-1/stays": extracts and not raised,
+            "route-1/raises": not extracts and raised,
+            "route-1/hidden": alters and (extracts or _is_mutable(arguments[0])),
         }
         stateful = isinstance(operation, Stateful)
         if stateful:
@@ -183,62 +183,62 @@ class Observer:
         partition = self._case.partitions[spec.partition] if stateful else None
         if partition is not None:
             table |= self._visit((spec.partition, encoded), site)
-            table["64-bit key"] = partition.shape == "u64" and is_u64(result)
-            table["listed key"] = partition.keys is not None
-        return {**table, "key found by a partition function": True}
+            table["route-5/refused"] = partition.shape == "u64" and is_u64(result)
+            table["route-3/listed"] = partition.keys is not None
+        return {**table, "route-2/given": True}
 
-    def _visit(self, entity: Entity, site: CallSite) -> FactTable:
+    def _visit(self, entity: Entity, site: CallSite) -> Conditions:
         """Note that a message met an entity; return whether its items meet it at several steps."""
         self.met[entity] += 1
         steps = self._visits.setdefault(entity, Counter())
         steps[self._index(site)] += 1
-        return {"several items met an entity twice": len(steps) > 1 and steps.total() > 2}
+        return {"order-1/depth": len(steps) > 1 and steps.total() > 2}
 
-    def _encode(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
+    def _encode(self, site: CallSite, arguments: Any, result: Any) -> Conditions:
         assert isinstance(site.user, Sink)
         sort, several = _content(result).sort, len(self._behind[site.user.inputs[0]]) > 1
         alters = several and any(site.component.component is one for one in _ALTERING)
         return {
-            "encoder filters": sort == "none",
-            "encoder gives falsy": sort == "falsy",
-            "several sinks": several,
-            "encoder alters message of several sinks": alters and _is_mutable(arguments[0]),
+            "sink-1/none": sort == "none",
+            "sink-1/empty": sort == "falsy",
+            "sink-2/several": several,
+            "state-6/encoders": alters and _is_mutable(arguments[0]),
         }
 
-    def _update(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
+    def _update(self, site: CallSite, arguments: Any, result: Any) -> Conditions:
         operation = self._operation(site)
         assert isinstance(operation, Windowed)
         windows = operation.windows
         late = getattr(windows, "late", None)
         self._fired = False
         return {
-            "a message came into a window": True,
-            "update raised": result is RAISED,
-            "an aggregation returns what is false": result is not None and not result,
-            "state or windows without a key": not operation.keyed and operation.route is None,
-            "windows that place late messages": late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW,
-            "windows with a delay": getattr(windows, "delay", 0),
-            "a message came to a count window": isinstance(windows, CountWindows),
+            "window-6/early": True,
+            "window-9/update": result is RAISED,
+            "window-4/false": result is not None and not result,
+            "key-2/single": not operation.keyed and operation.route is None,
+            "window-6/placed": late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW,
+            "window-3/delay": getattr(windows, "delay", 0),
+            "window-8/early": isinstance(windows, CountWindows),
         }
 
-    def _initial(self, site: CallSite, _arguments: Any, _result: Any) -> FactTable:
+    def _initial(self, site: CallSite, _arguments: Any, _result: Any) -> Conditions:
         remembers = AGGREGATIONS.has(self._spec(site).operator, Trait.REMEMBERS)
         again = self._index(site) in self._begun
         self._begun.add(self._index(site))
-        return {"an aggregation hands out its first accumulator again": remembers and again}
+        return {"window-5/own": remembers and again}
 
-    def _combine(self, site: CallSite, _arguments: Any, result: Any) -> FactTable:
+    def _combine(self, site: CallSite, _arguments: Any, result: Any) -> Conditions:
         operation = self._operation(site)
         assert isinstance(operation, Windowed)
         session = isinstance(operation.windows, SessionWindows)
         return {
-            "sessions combined": session,
-            "panes combined": not session,
-            "combine raised": result is RAISED,
-            "an aggregation returns what is false": result is not None and not result,
+            "window-7/merged": session,
+            "window-5/panes": not session,
+            "window-9/combine": result is RAISED,
+            "window-4/false": result is not None and not result,
         }
 
-    def _output(self, site: CallSite, arguments: Any, result: Any) -> FactTable:
+    def _output(self, site: CallSite, arguments: Any, result: Any) -> Conditions:
         operation = self._operation(site)
         assert isinstance(operation, Windowed)
         windows = operation.windows
@@ -250,21 +250,22 @@ class Observer:
         fired, self._fired = self._fired, True
         per_message = getattr(windows, "late", None) is LateDataPolicy.FIRE_PER_MESSAGE
         return {
-            "a window fired": True,
-            "windows due together": fired,
-            "a window gives nothing": result is None,
-            "output raised": result is RAISED,
-            "an aggregation returns what is false": result is not None and not result,
-            "late and fired at once": per_message and of_one,
-            "a range window fired": ranges,
-            "a range window of a time of today fired": ranges
-            and bounds is not None
-            and bounds.start >= _TODAY,
-            "a sliding window fired": sliding,
-            "an aggregation hands out its first accumulator again": sliding and alters,
-            "a session fired": isinstance(windows, SessionWindows),
-            "a count window fired": counts,
-            "a count window fired by timeout": getattr(windows, "timeout", None) is not None,
+            "time-4/sequence": True,
+            "window-3/once": True,
+            "window-4/output": True,
+            "window-10/gone": True,
+            "time-4/together": fired,
+            "window-4/nothing": result is None,
+            "window-9/output": result is RAISED,
+            "window-4/false": result is not None and not result,
+            "window-6/fires": per_message and of_one,
+            "window-2/grid": ranges,
+            "window-2/large": ranges and bounds is not None and bounds.start >= _TODAY,
+            "window-2/sliding": sliding,
+            "window-5/own": sliding and alters,
+            "window-7/sessions": isinstance(windows, SessionWindows),
+            "window-8/count": counts,
+            "window-8/timeout": getattr(windows, "timeout", None) is not None,
         }
 
     def _index(self, site: CallSite) -> int:
@@ -309,30 +310,31 @@ def step_specs(case: ConformanceCase, application: Application) -> dict[int, Ste
     return dict(zip(nodes, steps, strict=True))
 
 
-def _pair(name: str, content: _Content) -> FactTable:
+def _pair(name: str, content: _Content) -> Conditions:
     """Return what an output shows, and the flag that says whether the state has changed."""
     good, traits = content.changed is not None, STEPS.traits[name]
     multi = name in STATE_MULTI_COMPUTATIONS
     return {
-        "bad pair": not good,
-        "state changed": content.changed,
-        "state altered in secret": content.changed is False and Trait.ALTERS_SILENTLY in traits,
-        "state shares an object with a message": good and Trait.ALIASES in traits,
-        "state computation sends nothing": good and content.sort == "none",
-        "state computation sends falsy": good and not multi and content.sort in _FALSE,
+        "state-2/pair": not good,
+        "state-2/refused": content.changed,
+        "state-3/changed": content.changed,
+        "state-4/secret": content.changed is False and Trait.ALTERS_SILENTLY in traits,
+        "state-6/alias": good and Trait.ALIASES in traits,
+        "state-5/nothing": good and content.sort == "none",
+        "state-5/falsy": good and not multi and content.sort in _FALSE,
         **(_items(name, content) if good and multi else {}),
     }
 
 
-def _items(name: str, content: _Content) -> FactTable:
+def _items(name: str, content: _Content) -> Conditions:
     """Return what is in the result of a multi computation, with state or without."""
     nothing = content.sort in ("none", "empty")
     wrong = content.sort in ("value", "falsy")
     return {
-        "multi gives none": nothing,
-        "multi": not nothing and content.sort != "raised",
-        "multi leaves gaps": content.gaps,
-        "bad items": wrong and STEPS.has(name, Trait.WRONG_ITEMS),
+        "compute-2/none": nothing,
+        "compute-2/items": not nothing and content.sort != "raised",
+        "compute-2/gaps": content.gaps,
+        "compute-2/bad": wrong and STEPS.has(name, Trait.WRONG_ITEMS),
     }
 
 

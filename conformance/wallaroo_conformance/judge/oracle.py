@@ -1,4 +1,4 @@
-"""The oracle: what cases mean, and which facts they show.
+"""The oracle: what cases mean, and which laws they exercise.
 
 The reference says so of every engine's cases but its own: of these the definition says so
 ([why](../../../docs/decisions/definition.md)).
@@ -22,8 +22,7 @@ from wallaroo.user_code.calls import instrument
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.definition import Definition
-from wallaroo_conformance.judge.facts import facts_of
-from wallaroo_conformance.judge.law import Facts
+from wallaroo_conformance.judge.exercising import laws_exercised
 from wallaroo_conformance.judge.observing import Observer
 
 REFERENCE = "reference"
@@ -50,13 +49,13 @@ class Meaning:
     Args:
         case: the case.
         trace: what an engine must give.
-        facts: what it has met.
+        exercised: ids of the laws that it exercises.
         judged_by: the name of what says so.
     """
 
     case: ConformanceCase
     trace: Trace
-    facts: Facts
+    exercised: frozenset[str]
     judged_by: str = REFERENCE
 
 
@@ -102,8 +101,8 @@ class Oracle:
             with suppress(Exception):  # it is under check, and raises there too
                 found = self._finder.run(engine_case(isolated, options=options))
                 trace = replace(trace, findings=found.findings)
-        facts = facts_of(case, application, trace, observer)
-        return Meaning(case, trace, facts, self.reference.name)
+        exercised = laws_exercised(case, application, trace, observer)
+        return Meaning(case, trace, exercised, self.reference.name)
 
 
 @cache

@@ -18,7 +18,6 @@ from typing import Any
 from wallaroo.engine import Engine
 from wallaroo.trace import Trace
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.law import STATUSES, Law, LawResult, Status
 
@@ -130,7 +129,6 @@ class Report:
         asked: cases asked for; `None`: as many as the time allowed.
         option: how a command line names the engine, where its name does not.
         date: the day of the check, as in ``2026-11-22``.
-        coverage: which facts and pairs of facts its cases have met; `None`: nothing is known.
         seconds: how long it took.
         first_failure: seconds to the first case that failed; `None`: none did.
         laws: every law that was asked for, in order.
@@ -155,7 +153,6 @@ class Report:
     asked: int | None = None
     option: str = ""
     date: str = ""
-    coverage: CoverageResult | None = None
 
     @property
     def exit_code(self) -> int:
@@ -191,7 +188,6 @@ class Report:
             "laws": [vars(law) for law in self.laws],
             "failures": [failure.to_json() for failure in self.failures],
             "problems": list(self.problems),
-            "coverage": None if self.coverage is None else self.coverage.to_json(),
             "footer": {
                 "laws": len(self.laws),
                 "failures": len(self.failures),

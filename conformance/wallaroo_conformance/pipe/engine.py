@@ -123,11 +123,6 @@ class PipeEngine:
         return self._option or f"--engine-command {shlex.quote(shlex.join(self._command))}"
 
     @property
-    def adapter(self) -> bool:
-        """Whether it is an adapter: these have the operators of this package, not their own."""
-        return self._option != ""
-
-    @property
     def log(self) -> Path:
         """The file that gets what it writes to its standard error."""
         return Path(self._log.name)

@@ -21,7 +21,7 @@ from wallaroo_conformance.judge.results import Report
 from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill
 from wallaroo_conformance.report import showing
-from wallaroo_conformance.report.showing import cases_text, coverage_text, failure_text
+from wallaroo_conformance.report.showing import cases_text, failure_text
 
 MATRIX_FORMAT = "wallaroo-matrix/1"
 
@@ -164,16 +164,13 @@ def reports_junit(reports: Sequence[Report]) -> str:
 def _suite(report: Report) -> JUnitSuite:
     order = list(RULES)
     laws = sorted(report.laws, key=lambda law: order.index(law.rule))
-    output = [cases_text(report)]
-    if report.coverage is not None:
-        output.append(coverage_text(report.coverage))
     return JUnitSuite(
         f"conformance.{report.engine}",
         [
             *[_junit_case(report, law) for law in laws],
             *[JUnitCase("harness", "complete", "error", problem) for problem in report.problems],
         ],
-        "\n".join(output),
+        cases_text(report),
         report.seconds,
     )
 
@@ -241,7 +238,6 @@ def _matrix(reports: Sequence[Report]) -> dict[str, Any]:
                 "seconds": round(report.seconds, 1),
                 "exit": report.exit_code,
                 "problems": list(report.problems),
-                "coverage": None if report.coverage is None else report.coverage.to_json(),
             }
             for report in reports
         ],

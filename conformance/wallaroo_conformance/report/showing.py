@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
@@ -16,16 +15,12 @@ from wallaroo.readable import (
     window_line,
 )
 from wallaroo.trace import canonical_json
-from wallaroo_conformance.cases.building import operators_of
 from wallaroo_conformance.cases.readable import application_text, input_text, run_text
-from wallaroo_conformance.judge.coverage import CoverageResult
 from wallaroo_conformance.judge.differences import Crash, Result
 from wallaroo_conformance.judge.results import Failure, Report
 from wallaroo_conformance.judge.rules import RULES
-from wallaroo_conformance.search.operators import WrongOperator
 
 _LONGEST = 160  # characters of a line of a trace
-_MOST_INPUTS, _MOST_ROWS = 4, 2  # lines about a wrong operator
 
 
 def rule_place(rule: str) -> str:
@@ -140,26 +135,6 @@ def failure_text(failure: Failure, engine: str, *, option: str = "", width: int 
     return "\n".join(parts)
 
 
-def operators_text(wrong: Sequence[WrongOperator], engine: str) -> str:
-    """Return which operators are wrong, each with an input, and what is wanted and what came."""
-    lines: list[str] = []
-    for operator in wrong:
-        case, failing = operator.failing.case, operator.failing
-        inputs = input_text(case).splitlines()
-        lines.append(f"{' or '.join(operator.names)}, in {', '.join(operators_of(case))}:")
-        lines += [f"  input     {line}" for line in inputs[:_MOST_INPUTS]]
-        if len(inputs) > _MOST_INPUTS:
-            lines.append(f"  and {len(inputs) - _MOST_INPUTS} more")
-        rows = traces_side_by_side(failing.meaning.trace, failing.result)
-        nothing = "(nothing more)" if any(mark == " " for mark, *_ in rows) else "(nothing)"
-        different = [(left, right) for mark, left, right in rows if mark != " "]
-        for left, right in different[:_MOST_ROWS]:
-            lines += [f"  expected  {left or nothing}", f"  got       {right or nothing}"]
-    number = f"{len(wrong)} operator{'s are' if len(wrong) > 1 else ' is'}"
-    said = f"{engine}: {number} not what the catalogue says (wallaroo conform --catalogue)"
-    return "\n".join([*lines, f"{said}; rules are judged by cases without"])
-
-
 def cases_text(report: Report) -> str:
     """Return how many cases were asked for and run, and why these numbers differ."""
     asked, generated = report.asked, report.generated - report.stored
@@ -167,9 +142,6 @@ def cases_text(report: Report) -> str:
         parts = [f"{generated} cases in the time given"]
     elif generated < asked:
         parts = [f"{asked} cases asked for, {generated} of them when the search ended"]
-    elif generated > asked:
-        added = generated - asked
-        parts = [f"{asked} cases asked for, {added} added for laws that none had met yet"]
     else:
         parts = [f"{asked} cases asked for"]
     if report.stored:
@@ -179,24 +151,6 @@ def cases_text(report: Report) -> str:
     if more := report.cases - report.supported:
         parts.append(f"{more} more runs, of cases that it refused, or to reduce failures")
     return "; ".join([*parts, f"{report.cases} runs in all"])
-
-
-def coverage_text(result: CoverageResult) -> str:
-    """Return the coverage as text: pairs met, how fast new ones came, the chance of another."""
-    parts = [
-        f"{result.pairs:,} pairs of {result.facts} facts met in one case, "
-        f"{result.pairs_never:,} never",
-        f"{result.last_pairs:,} were new in their mode in the last {result.last_cases:,} cases",
-    ]
-    if result.facts_never:
-        parts.append(f"{len(result.facts_never)} facts not met at all")
-    if result.unseen is not None:
-        chance = f"about {result.unseen:.2%}" if result.alone else f"below 1 in {result.drawn:,}"
-        parts.append(
-            f"one more case drawn by chance meets an unseen pair with a chance of {chance} "
-            f"(Good-Turing: {result.alone} of the last {result.drawn:,} had one of their own)"
-        )
-    return "; ".join(parts)
 
 
 def _columns(failure: Failure, engine: str, width: int) -> str:

@@ -35,7 +35,6 @@ class Budget:
         seconds: time for all that is done with cases: those that are stored, those that are
             generated, and reducing; `None`: as long as it takes.
         name: for reports; made of cases or seconds unless given.
-        top_up: at most so many cases are looked through for laws that no case has exercised yet.
 
     Raises:
         ValueError: it would never end.
@@ -44,7 +43,6 @@ class Budget:
     cases: int | None = 1_000
     seconds: float | None = None
     name: str = ""
-    top_up: int = 20_000
 
     def __post_init__(self) -> None:
         if self.cases is None and self.seconds is None:
@@ -105,8 +103,6 @@ class Check:
         store: directory that gets a file for each failure; what is there already is run first.
             `None`: nothing is stored.
         reference: says what is right; `None`: the reference engine, and of it the definition.
-        wrong_operators: those that are not what the catalogue says (`search.operators`): cases
-            with them are not run, and the check is incomplete.
         stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
             report has what was found so far. `None`: Ctrl-C is raised.
     """
@@ -121,5 +117,4 @@ class Check:
     live: LiveCheck | None = None
     store: Path | None = None
     reference: Judging | None = None
-    wrong_operators: tuple[str, ...] = ()
     stop: Event | None = None

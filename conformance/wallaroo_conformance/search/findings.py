@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reducing import size
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.coverage import Coverage
 from wallaroo_conformance.judge.differences import Kind, Result, says_something
 from wallaroo_conformance.judge.law import Law, LawResult
-from wallaroo_conformance.judge.laws import LAWS, exercised, laws_of
+from wallaroo_conformance.judge.laws import LAWS, laws_of
 from wallaroo_conformance.judge.oracle import Meaning
 from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.search.running import REFUSED
 
 _MOST_FAILING = 64  # failing cases that are kept, the smallest
 _MOST_REFUSED = 64
-_ENOUGH_BEYOND = 4  # if this many cases of a law are beyond an engine, all of that law are
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,6 @@ class Findings:
         self._begun = time.monotonic()
         self.first_failure: float | None = None
         """Seconds from the search's beginning to the first case that failed."""
-        self.coverage = Coverage()
-        """The facts that the cases answered by the engine have met."""
         self.generated = 0
         self.agreed = 0
         """Cases of which something came, on which the engine agrees with the reference."""
@@ -82,12 +78,12 @@ class Findings:
 
     def add_beyond(self, meaning: Meaning, why: str) -> None:
         """Note that a case is beyond the engine, and why."""
-        for law in exercised(meaning.facts):
-            self.beyond[law.id] += 1
-            before = self.why_beyond.setdefault(law.id, why)
+        for law in meaning.exercised:
+            self.beyond[law] += 1
+            before = self.why_beyond.setdefault(law, why)
             # A refusal says more than what else a case needs that the engine does not claim.
             if why.startswith(REFUSED) and not before.startswith(REFUSED):
-                self.why_beyond[law.id] = why
+                self.why_beyond[law] = why
 
     def add_refused(self, case: ConformanceCase) -> None:
         """Note a case whose application the engine's `check` refuses."""
@@ -101,14 +97,14 @@ class Findings:
         """
         if says_something(meaning.trace):
             self.agreed += 1
-            self.kept.update(law.id for law in exercised(meaning.facts))
+            self.kept.update(meaning.exercised)
 
     def add_failing(self, failing: Failing) -> None:
         """Note a case on which the engine differs; keep it if no failure explains it."""
         if (excuse := self.excuse(failing)) is not None:
             self.add_beyond(failing.meaning, excuse)
             return
-        self.differed.update(law.id for law in exercised(failing.meaning.facts))
+        self.differed.update(failing.meaning.exercised)
         if self.is_explained(failing):
             return
         if self.first_failure is None:
@@ -131,7 +127,7 @@ class Findings:
 
     def excuse(self, failing: Failing) -> str | None:
         """Return why a difference is no fault: a law that the engine does not claim explains it."""
-        law = self.claims.excuse(failing.meaning.facts, failing.kinds)
+        law = self.claims.excuse(failing.meaning.exercised, failing.kinds)
         return None if law is None else f"a consequence of {law.rule}, which it does not claim"
 
     def add_failure(self, failure: Failure) -> None:
@@ -150,22 +146,13 @@ class Findings:
         It does if it exercises the law that the failure is filed under, and differs in something
         that this law speaks of. Then one fault may be behind both, and it is not shown again.
         """
-        facts, kinds = failing.meaning.facts, failing.kinds
-        by_failure = any(failure.laws[0].fits(facts, kinds) for failure in self.failures)
-        return by_failure or self.claims.excuse(facts, kinds) is not None
+        exercised, kinds = failing.meaning.exercised, failing.kinds
+        by_failure = any(failure.laws[0].fits(exercised, kinds) for failure in self.failures)
+        return by_failure or self.excuse(failing) is not None
 
     def laws_of(self, failing: Failing) -> tuple[Law, ...]:
         """Return the laws that a failing case may have broken, the most particular first."""
-        return laws_of(failing.meaning.facts, failing.kinds, self.kept + self.differed)
-
-    def unmet(self, rules: str) -> list[Law]:
-        """Return the laws of rules that no case has shown yet, and that some may."""
-        return [law for law in LAWS if fits(law.rule, rules) and self._may_be_met(law)]
-
-    def _may_be_met(self, law: Law) -> bool:
-        if self.kept[law.id] or self.claims.unclaimed(law) is not None:
-            return False
-        return self.beyond[law.id] < _ENOUGH_BEYOND
+        return laws_of(failing.meaning.exercised, failing.kinds, self.kept + self.differed)
 
     def law_results(self, rules: str) -> list[LawResult]:
         """Return the result of each law of the rules that fit a pattern."""

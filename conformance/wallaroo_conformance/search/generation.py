@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import count as counting
 from random import Random
-from typing import TypeAlias
 
 from wallaroo.engine import Isolation
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.tour import pairs, tour
-
-Chunk: TypeAlias = dict[ConformanceCase, bool]
-"""Cases, and whether each was drawn by chance; the others are in every search."""
 
 _FIRST_CHUNK = 256
 _FIRST_CHUNK_OF_FEW = 32
@@ -23,7 +19,6 @@ _FIXED = {1: tour, 2: pairs}
 _SIMPLE_AT_FIRST, _SIMPLE = 2 / 3, 1 / 4
 """The share of cases without time and windows in the first chunk, and in later ones: those that are
 in every search have none."""
-_FIRST_ADDED = 10_000  # number of the first chunk of `more`; seeds of the others stay below
 
 _BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
 _ISOLATED: frozenset[Isolation] = frozenset({"isolated"})
@@ -69,9 +64,8 @@ class Generation:
         self._fixed: list[ConformanceCase] = []  # those of a stage that are left
         self._between = False  # chunks of a stage
         self._numbers = counting()  # of chunks that are drawn
-        self._added = counting(_FIRST_ADDED)
 
-    def next_chunk(self, left: int | None, *, simple: bool = False) -> Chunk:
+    def next_chunk(self, left: int | None, *, simple: bool = False) -> list[ConformanceCase]:
         """Return the next cases, at most `left`; all that are drawn may be `simple`.
 
         Most faults show in few random cases, so the first chunk is small. Then come the tour of all
@@ -86,27 +80,17 @@ class Generation:
             chunk, self._fixed = self._fixed[:size], self._fixed[size:]
             self._chunks += not self._fixed
             self._between = self._few
-            return dict.fromkeys(chunk[:left], False)
+            return chunk[:left]
         self._chunks += number not in _FIXED
         self._between = False
         size = min(self._first << number, self._most)
         count = size if left is None else min(size, left)
         share = 1.0 if simple else _SIMPLE if number else _SIMPLE_AT_FIRST
         seed, tame = self._seed_of(next(self._numbers)), int(count * self._tame)
-        drawn = (
+        return [
             *generate(count - tame, seed, "any", simple=share, kafka=self._kafka),
             *generate(tame, seed, "tame", simple=share, kafka=self._kafka),
-        )
-        return dict.fromkeys(drawn, True)
-
-    def more(self) -> Sequence[ConformanceCase]:
-        """Return cases to look through for laws that no case has exercised yet.
-
-        None is tame: the laws that random cases miss are mostly laws that tame cases cannot
-        exercise.
-        """
-        size = 2 * min(self._most, _FIRST_CHUNK)
-        return generate(size, self._seed_of(next(self._added)), "any", kafka=self._kafka)
+        ]
 
     def _fixed_cases(self, number: int) -> Iterable[ConformanceCase]:
         if _FIXED[number] is pairs:

@@ -5,12 +5,11 @@ A case whose engine cannot or need not run it is *beyond* the engine: it is coun
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.cases.building import operators_of
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.judge.claims import Claims
@@ -34,26 +33,18 @@ class Judge:
         runner: runs cases on the engine.
         oracle: says what is right.
         findings: where everything is noted.
-        wrong: operators of which the engine has others; cases with them are beyond it.
     """
 
-    def __init__(
-        self,
-        runner: Runner,
-        oracle: Oracle,
-        findings: Findings,
-        wrong: Collection[str] = (),
-    ) -> None:
+    def __init__(self, runner: Runner, oracle: Oracle, findings: Findings) -> None:
         self.runner = runner
         self.oracle = oracle
         self.findings = findings
         self.claims = findings.claims
-        self._wrong = frozenset(wrong)
 
-    def try_cases(self, cases: Sequence[ConformanceCase]) -> list[tuple[Meaning, Result]]:
-        """Run cases, note the outcomes, and return those that were run, with their results.
+    def try_cases(self, cases: Sequence[ConformanceCase]) -> list[ConformanceCase]:
+        """Run cases, note the outcomes, and return those that the engine has answered.
 
-        Cases that the engine had no time for are not noted at all.
+        Cases that it had no time for are not noted at all.
         """
         findings = self.findings
         given: list[Meaning] = []
@@ -67,12 +58,12 @@ class Judge:
                 findings.add_refused(meaning.case)
         own = self.runner.run([meaning.case for meaning in given])
         findings.generated += len(cases) - (len(given) - len(own))
-        answered: list[tuple[Meaning, Result]] = []
+        answered: list[ConformanceCase] = []
         for meaning, result in zip(given, own, strict=False):
             if self.refused(result):
                 findings.add_beyond(meaning, f"{REFUSED}{result.refusal}")
                 continue
-            answered.append((meaning, result))
+            answered.append(meaning.case)
             if (failing := self.failing(meaning, result)) is None:
                 findings.add_kept(meaning)
             else:
@@ -89,20 +80,15 @@ class Judge:
             cases: the cases.
             like: pass over those which do not differ in a way in which this one does.
         """
-        for _, failing in self.judged(cases):
+        given = [meaning for meaning in self.oracle.ask(cases) if self.beyond(meaning) is None]
+        results = self.runner.run([meaning.case for meaning in given])
+        for meaning, result in zip(given, results, strict=False):
+            failing = self.failing(meaning, result)
             if failing is None or (like is not None and not failing.differs_like(like)):
                 continue
             if not self.findings.is_explained(failing):
                 return failing
         return None
-
-    def judged(self, cases: Sequence[ConformanceCase]) -> Iterator[tuple[Meaning, Failing | None]]:
-        """Run the cases that the engine can run, and yield how it differs; note nothing."""
-        given = [meaning for meaning in self.oracle.ask(cases) if self.beyond(meaning) is None]
-        results = self.runner.run([meaning.case for meaning in given])
-        for meaning, result in zip(given, results, strict=False):
-            if not self.refused(result):
-                yield meaning, self.failing(meaning, result)
 
     def failing(self, meaning: Meaning, result: Result) -> Failing | None:
         """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""
@@ -119,14 +105,7 @@ class Judge:
 
     def beyond(self, meaning: Meaning) -> str | None:
         """Return why the engine cannot or need not run a case, or `None`."""
-        if self._wrong and (wrong := self._wrong.intersection(operators_of(meaning.case))):
-            return f"its operator {min(wrong)} is not what the catalogue says"
         return self.claims.beyond(meaning) or self.runner.refusal(meaning.case)
-
-
-def judge_of(runner: Runner) -> Judge:
-    """Return a judge that notes what it finds for nobody else."""
-    return Judge(runner, oracle_for(runner.engine), Findings(Claims(runner.capabilities)))
 
 
 @dataclass(frozen=True)
@@ -151,7 +130,7 @@ class Replayed:
 def replayed(example: Counterexample, engine: Engine) -> Replayed:
     """Run a stored case on an engine and on the reference, and return the outcome."""
     runner = Runner(engine, options=example.options if engine.name == example.engine else None)
-    judge = judge_of(runner)
+    judge = Judge(runner, oracle_for(engine), Findings(Claims(runner.capabilities)))
     [meaning] = judge.oracle.ask([judge.claims.adapted(example.case)])
     beyond = judge.beyond(meaning)
     if beyond is not None:

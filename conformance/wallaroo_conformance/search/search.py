@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.differences import Result
-from wallaroo_conformance.judge.oracle import Meaning, Oracle, oracle_for
+from wallaroo_conformance.judge.oracle import Oracle, oracle_for
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
 from wallaroo_conformance.search.explaining import failure_of
 from wallaroo_conformance.search.findings import Findings
-from wallaroo_conformance.search.generation import Chunk, Generation
+from wallaroo_conformance.search.generation import Generation
 from wallaroo_conformance.search.judging import Judge
 from wallaroo_conformance.search.running import Runner
 
@@ -24,11 +23,10 @@ MOST_FAILURES = 16
 """Failures that a report holds at most."""
 
 _AFTERWARDS = 1 / 4
-"""The share of a budget's time that is kept for what comes after the search: reducing cases that
-fail, and looking for laws that no case has exercised. If there is neither, the search goes on."""
+"""The share of a budget's time that is kept for reducing cases that fail. If none does, the search
+goes on."""
 _MOSTLY_REFUSED = 4  # an engine that takes less than one in so many graphs gets no more of them
 _FEW = 16  # graphs
-_MOST_USEFUL = 8  # of the cases looked through in one step of the top-up, those run for each law
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Search:
         self._generation = Generation(
             check.seed, can.isolation, check.job, few=check.fail_fast, kafka=can.kafka
         )
-        self._judge = Judge(self.runner, self.oracle, self.findings, check.wrong_operators)
+        self._judge = Judge(self.runner, self.oracle, self.findings)
         self.problems: list[str] = []
         """Why a check's search ended early."""
         self._watcher = watcher or (lambda progress: None)
@@ -107,14 +105,13 @@ class Search:
         self._tell("stored cases")
         before, given = self.findings.generated, list(cases)
         with self._deadline.keeping_back(_AFTERWARDS):
-            answered = self._judge.try_cases(given)
+            self._judge.try_cases(given)
             run = self.findings.generated - before
             if run < len(given) and self._deadline.over:
                 self.problems.append(
                     f"the time was over when {run} of {len(given)} stored cases had been run"
                 )
         self.findings.stored += run
-        self._cover(answered, dict.fromkeys([meaning.case for meaning, _ in answered], False))
 
     def failure_of(self, case: ConformanceCase) -> Failure | None:
         """Return the failure of one case as it is; the case is neither counted nor reduced."""
@@ -129,7 +126,7 @@ class Search:
         begun = self._deadline.spent
         with self._deadline.keeping_back(_AFTERWARDS):
             self._search(begun)
-        if not self.findings.failing and not self.findings.unmet(self.check.rules):
+        if not self.findings.failing:
             self._search(begun)
 
     def _search(self, begun: float) -> None:
@@ -143,40 +140,15 @@ class Search:
             self._tell("searching")
             chunk = self._generation.next_chunk(left, simple=self._only_simple)
             before = self.findings.generated
-            answered = self._judge.try_cases(list(chunk))
-            self._cover(answered, chunk)
-            if all(chunk.values()) and self.findings.generated - before == len(chunk):
-                drawn, taken = _graphs(chunk), _graphs([meaning.case for meaning, _ in answered])
+            answered = self._judge.try_cases(chunk)
+            if self.findings.generated - before == len(chunk):
+                drawn, taken = _graphs(chunk), _graphs(answered)
                 self._only_simple |= drawn >= _FEW and _MOSTLY_REFUSED * taken < drawn
 
     @property
     def _ended(self) -> bool:
         """Whether no more cases are looked for: the time is over, or the engine was given up."""
         return self._deadline.over or self.runner.given_up != ""
-
-    def _cover(self, answered: Sequence[tuple[Meaning, Result]], chunk: Chunk) -> None:
-        """Note which facts the cases answered by the engine have met."""
-        drawn = {self._judge.claims.adapted(case): by_chance for case, by_chance in chunk.items()}
-        for meaning, _ in answered:
-            self.findings.coverage.add(meaning.case, meaning.facts, drawn=drawn[meaning.case])
-
-    def top_up(self) -> None:
-        """Look for cases that exercise laws which no case has exercised yet."""
-        looked, most = 0, self.check.budget.top_up
-        while not self.findings.failing and looked < most and not self._ended:
-            laws = self.findings.unmet(self.check.rules)
-            if not laws:
-                break
-            self._tell("topping up")
-            cases = self._generation.more()
-            looked += len(cases)
-            meanings = self.oracle.ask(cases)
-            useful: dict[ConformanceCase, bool] = {}  # one law's may be so many that others are few
-            for law in laws:
-                of_law = [meaning.case for meaning in meanings if law.needs <= meaning.facts]
-                useful |= dict.fromkeys(of_law[:_MOST_USEFUL], False)
-            answered = self._judge.try_cases(list(useful))
-            self._cover(answered, useful)
 
     def find_failures(self) -> None:
         """Look for failures; with `fail_fast` for one of the rules that are asked for.
@@ -188,7 +160,6 @@ class Search:
         while before < len(self.findings.failures):
             before = len(self.findings.failures)
             self.search()
-            self.top_up()
             self.explain(1 if fail_fast else MOST_FAILURES)
             if not fail_fast or self.findings.failures_of(self.check.rules):
                 break

@@ -141,7 +141,7 @@ def test_a_replayed_case_says_nothing_where_what_differs_is_not_claimed() -> Non
     assert "state-4" in found.beyond
 
 
-CHECK = Check(Budget(256, top_up=0), counterexamples=None)
+CHECK = Check(Budget(256), counterexamples=None)
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_a_check_survives_a_faulty_engine_and_stores_how_to_replay(
     start: Start, tmp_path: Path
 ) -> None:
     engine = start(*FAULTY)
-    check = Check(Budget(40, top_up=0), counterexamples=None, fail_fast=True)
+    check = Check(Budget(40), counterexamples=None, fail_fast=True)
     report = check_engine(engine, check)
     assert report.failures
     assert not report.problems

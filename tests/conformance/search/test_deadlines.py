@@ -100,7 +100,6 @@ def checked(world: World, log: Path, *, stored_cases: int = 40, job: int = 100) 
     search = Search(engine, check, clock=lambda: world.now)
     search.replay([example.case for example in stored()][:stored_cases])
     search.search()
-    search.top_up()
     search.explain()
     engine.close()
     return search
@@ -154,6 +153,5 @@ def test_time_that_nothing_needs_afterwards_is_for_the_search() -> None:
 
     check = Check(Budget(None, 8.0), job=JOB)
     search = Search(Slow(), check, clock=lambda: now)
-    search.findings.unmet = lambda rules: []  # as in a long search
     search.search()
     assert now == 8.0

@@ -80,7 +80,7 @@ class WithoutServing(SparkEngine):
 
 def test_order_2_generated_cases_in_batch_jobs_and_in_streams_of_batches(spark_engine):
     """Of both modes, with windows, codecs, early ends, workers that die, several partitions."""
-    check = Check(Budget(80, top_up=0), counterexamples=None)
+    check = Check(Budget(80), counterexamples=None)
     report = check_engine(WithoutServing(), check)
     assert not report.failures
     assert not report.problems
