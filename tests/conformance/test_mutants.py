@@ -36,7 +36,7 @@ SHOWN_BY_CASES, SHOWN_LIVE, SHOWN_BY_BROKERS, SHOWN_BY_MISTAKES = (
 )
 
 SEARCHED = (
-    "lines counted without comments",  # on the compiled path, in the tour of operators
+    "lines counted without comments",  # on the compiled path
     "keys by their text",  # behind another rule that it breaks, too
     "windows open when input stops",  # in the first few timed cases
     "copies handed out twice",  # in the Spark engine's own code

@@ -16,6 +16,7 @@ from random import Random
 
 from wallaroo.times import TIME_END
 from wallaroo_conformance.cases.case import (
+    PARTITIONS,
     TOPICS_READ,
     TOPICS_WRITTEN,
     ConformanceCase,
@@ -54,9 +55,9 @@ from wallaroo_conformance.cases.operators import (
 from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN, MARKS
 
-DRAWN_PARTITIONS = 3
-
 _INPUTS, _STEPS = 24, 8
+_MANY = 300  # records, more than an engine may take at once
+_NUMBERS_OF_PARTITIONS = (*((1, 2, 3) * 8), len(PARTITIONS))
 _WITH_TOPICS = 1 / 6
 """The share of cases of three parts that read and write Kafka, for engines that do."""
 
@@ -132,6 +133,7 @@ _ANYTHING, _TRIPLES = (
 )
 _SHAPES: tuple[Shape, ...] = ("single", "keyed", "keyed", "keyed", "u64")
 _RARE = {b"many", b"k" * 300}
+_LARGE = b"a" * 70_000
 _DEEP = 1 / 32
 _COMMON = 10  # payloads from the front of the list, drawn as often as all others together
 _MARKED = (b"x", b"ax", b"y", b"ya", b"yab", b"az", b"quit", b"halt")
@@ -147,10 +149,12 @@ def _case_of_anything(rng: Random, table: _Table) -> ConformanceCase:
 
 def _count(rng: Random) -> int:
     """Return how many records a case has: few more often than many."""
-    return 1 + int(rng.random() ** 1.5 * _INPUTS)
+    return _MANY if rng.random() < 1 / 256 else 1 + int(rng.random() ** 1.5 * _INPUTS)
 
 
 def _input(rng: Random, sources: int) -> Input:
+    if rng.random() < 1 / 1_024:
+        return Input(rng.randrange(sources), _LARGE)
     payload = rng.choice(_PAYLOAD_TABLE)
     if payload in _RARE and rng.random() < 2 / 3:
         payload = rng.choice(PAYLOADS[:_COMMON])
@@ -162,7 +166,7 @@ def _input(rng: Random, sources: int) -> Input:
 
 def _rows(rng: Random, sources: Sequence[SourceSpec], table: _Table) -> ConformanceCase:
     """Return a row of steps behind each source, in the builder's form."""
-    partitions = [_partition(rng, table) for _ in range(1 + rng.randrange(DRAWN_PARTITIONS))]
+    partitions = [_partition(rng, table) for _ in range(rng.choice(_NUMBERS_OF_PARTITIONS))]
     rows: list[ConformanceCase] = []
     for _ in sources:
         encoders = rng.choices(table.encoders, k=rng.choice((1, 1, 1, 1, 1, 2, 2, 0)))

@@ -68,7 +68,6 @@ class Budget:
         return in_time if left is None else min(left, in_time)
 
 
-# The tour and the pairs of operators, which come early, are up to 4,000 cases.
 PROFILES: Mapping[str, Budget] = {
     "dev": Budget(8_500, name="dev"),
     "ci": Budget(10_000, name="ci"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-from itertools import pairwise, product
 from types import ModuleType
 
 import pytest
@@ -17,7 +16,6 @@ from wallaroo_conformance.cases import (
     readable,
     reading,
     reducing,
-    tour,
 )
 from wallaroo_conformance.cases.case import ConformanceCase, SinkSpec, SourceSpec, StepSpec
 from wallaroo_conformance.cases.generating import generate
@@ -34,11 +32,11 @@ from wallaroo_conformance.cases.operators import (
     STATEFUL,
     STATELESS,
     STEPS,
-    Tone,
     Trait,
 )
 from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import MARKS
+from wallaroo_conformance.cases.tour import GOING_ON, tour
 from wallaroo_conformance.judge import exercising, observing
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import reference_oracle
@@ -66,7 +64,7 @@ def test_every_operator_is_reached(generated: list[ConformanceCase]) -> None:
     for table in TABLES[:5]:
         assert set(table.choices("any")) <= named
     assert {*KEY_LISTS} <= named
-    assert {entry.payload for one in generated for entry in one.inputs} == set(PAYLOADS)
+    assert {entry.payload for one in generated for entry in one.inputs} >= set(PAYLOADS)
 
 
 def test_every_operator_of_triples_and_every_mark_is_reached() -> None:
@@ -80,15 +78,13 @@ def test_every_operator_of_triples_and_every_mark_is_reached() -> None:
     assert [mark for mark in MARKS if mark not in texts] == []
 
 
-@pytest.mark.parametrize("tone", ["any", "tame"])
-def test_every_pair_of_operators_in_a_row_is_reached(tone: Tone) -> None:
-    met = {
-        (one.operator, other.operator)
-        for row in tour.pairs(tone)
-        for source in row.sources
-        for one, other in pairwise(row.row(source.id))
-    }
-    assert met == set(product(STEPS.choices(tone), repeat=2))
+def test_every_operator_stands_alone_in_the_tour() -> None:
+    for tone in ("any", "tame"):
+        named = names(tour(tone))
+        for table in TABLES[:5]:
+            assert set(table.choices(tone)) <= named
+            assert {*KEY_LISTS} <= named
+        assert {entry.payload for one in tour(tone) for entry in one.inputs} >= {*GOING_ON}
 
 
 def test_every_rule_s_precondition_is_reached(generated: list[ConformanceCase]) -> None:

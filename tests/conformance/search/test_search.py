@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.generating import generate
-from wallaroo_conformance.cases.operators import Tone
-from wallaroo_conformance.cases.tour import pairs
+from wallaroo_conformance.cases.tour import tour
 from wallaroo_conformance.search.budget import (
     MOST_CASES_A_JOB,
     PROFILES,
@@ -35,37 +34,19 @@ def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
         Budget(None)
 
 
-def test_what_every_search_has_comes_behind_the_first_cases_of_chance() -> None:
+def test_the_tour_comes_behind_the_first_cases_of_chance() -> None:
     generation = Generation(0, BOTH, most=100)
-    drawn, tour, third, later = (generation.next_chunk(None) for _ in range(4))
+    drawn, fixed, later = (generation.next_chunk(None) for _ in range(3))
+    assert fixed == [*tour("any"), *tour("tame")]
     assert [len(drawn), len(later)] == [100, 100]
-    assert {case.isolation for case in tour} == BOTH
-    assert set(third) == set(pairs("any"))
     assert len(generation.next_chunk(6)) == 6
 
 
-def test_a_search_for_the_first_failure_gets_the_tour_in_parts() -> None:
-    few, whole = Generation(0, BOTH, most=100, few=True), Generation(0, BOTH, most=100)
-    tour = [whole.next_chunk(None) for _ in range(2)][1]
-    assert len(few.next_chunk(None)) == 32
-    found = few.next_chunk(None)
-    assert len(found) == 64
-    while len(found) < len(tour):
-        assert few.next_chunk(None)  # drawn by chance, between the parts
-        found += few.next_chunk(None)
-    assert found == tour
-
-
-@pytest.mark.parametrize(
-    ("modes", "tone"),
-    [(BOTH, "any"), (frozenset({"isolated"}), "any"), (frozenset({"trusting"}), "tame")],
-    ids=["both", "isolated", "trusting"],
-)
-def test_a_check_tries_every_pair_of_operators(modes: frozenset[Isolation], tone: Tone) -> None:
-    generation = Generation(0, modes, MOST_CASES_A_JOB)
-    begun = [case for _ in range(3) for case in generation.next_chunk(None)]
-    assert set(pairs(tone)) <= set(begun)
-    assert all(len(begun) <= (budget.cases or 10**9) for budget in PROFILES.values())
+def test_a_search_for_the_first_failure_begins_with_few_cases() -> None:
+    few = Generation(0, frozenset({"isolated"}), MOST_CASES_A_JOB, few=True)
+    drawn, fixed, later = (few.next_chunk(None) for _ in range(3))
+    assert [len(drawn), len(later)] == [32, 128]
+    assert fixed == tour("any")
 
 
 def test_an_engine_that_refuses_graphs_gets_no_more_of_them(
