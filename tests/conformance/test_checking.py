@@ -188,7 +188,9 @@ def leave_at_an_exit(trace: Trace) -> Trace:
 
 def test_dead_3_user_code_that_ends_the_engine_does_not_end_the_check() -> None:
     report = check_engine(gives(leave_at_an_exit), Check(Budget(150), counterexamples=None))
-    assert [failure.rule for failure in report.failures] == ["dead-3"]
+    assert report.failures
+    for failure in report.failures:  # one of them of a builder that exits
+        assert "dead-3" in [law.rule for law in failure.laws]
     assert report.problems == ()
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
+from typing import Any
 
 from wallaroo.times import TIME_END
 from wallaroo_conformance.cases.case import (
@@ -79,20 +80,23 @@ def generate(
     rng = Random(random_seed)  # noqa: S311 - no secret
     found: dict[ConformanceCase, None] = {}
     while len(found) < count:
+        small = rng.random() < 1 / 4
         if rng.random() < simple:
             case = _case_of_anything(rng, _ANYTHING[tone])
         else:
-            case = _case_of_triples(rng, _TRIPLES[tone])
+            case = _case_of_triples(rng, _TRIPLES[tone], small=small)
             if kafka and rng.random() < _WITH_TOPICS:
                 case = _with_topics(rng, case)
         batches = tuple([rng.randint(1, 4) for _ in range(rng.randint(1, 5))])
+        if rng.random() < 1 / 3:  # what many records have left is met in small batches
+            batches = (rng.randint(5, _INPUTS), *batches)
         case = replace(
             case,
             batches=batches if rng.random() < 1 / 2 else None,
-            number=rng.choice((None, None, 1, 2, 3, 4, 7)),
+            number=rng.choice((1, 1, 1, 2, 3) if small else (None, None, 1, 2, 3, 4, 7)),
             isolation="isolated" if tone == "any" else "trusting",
             on_error="stop" if rng.random() < 1 / 12 else "skip",
-            small=rng.random() < 1 / 4,
+            small=small,
         )
         found[case] = None
     return tuple(found)
@@ -108,13 +112,14 @@ class _Table:
         # In rows of triples windows and times are what matters, not odd states or many steps.
         self.lengths = (0, 1, 1, 2, 2) if triples else (0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS)
         self.builders = BUILDERS.choices(tone, common=30 if triples else 5)
+        self.aggregations = AGGREGATIONS.choices(tone, common=2)
         single, multi = (1, 1) if triples else (3, 2)
         self.operators = (
             *COMPUTATIONS.choices(tone, triples=triples) * single,
             *MULTI_COMPUTATIONS.choices(tone, triples=triples) * multi,
             *STATE_COMPUTATIONS.choices(tone, common=2, triples=triples) * single,
             *STATE_MULTI_COMPUTATIONS.choices(tone, triples=triples) * multi,
-            *AGGREGATIONS.choices(tone, common=2) * triples,
+            *self.aggregations * triples,
         )
         self.of_graphs = (*self.operators, *KEYS.choices(tone, common=1, triples=True))
         self.of_graphs += (*GRAPH, *GRAPH, "merge")
@@ -221,11 +226,11 @@ _RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None),
 _DELAYS = (0, 0, 0, 3, 5, 10, 10, 30)
 _BEGINNINGS = (*((0,) * 6), 1_000, 1_790_000_000_000_000_000)
 """Arrival times of first records: mostly 1970, which reduces well, and now and then a real one."""
-_POLICIES = (
-    *("dead-letter", "dead-letter", "drop", "fire-per-message"),
-    *("place-in-oldest-window", "place-in-oldest-window"),
-)
+_PLACING = "place-in-oldest-window"
+_POLICIES = ("dead-letter", "dead-letter", "drop", "fire-per-message", _PLACING, _PLACING)
+_ONE_POLICY = (("drop",), ("fire-per-message",), (_PLACING,))
 _TEXTS, _LETTER, _TIME = (next(iter(table)) for table in (AGGREGATIONS, KEYS, EVENT_TIMES))
+[_PASSING] = AGGREGATIONS.having(Trait.PASSES_ON)
 _STATE, *_ = STATEFUL.having(Trait.OF_TRIPLES)
 _DECODER, _ENCODER = (*DECODERS.having(Trait.OF_TRIPLES), *ENCODERS.having(Trait.OF_TRIPLES))
 _PLAIN = 1 / 6
@@ -233,7 +238,7 @@ _PLAIN = 1 / 6
 time can run these."""
 
 
-def _case_of_triples(rng: Random, table: _Table) -> ConformanceCase:
+def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceCase:
     sources = [
         SourceSpec(
             number,
@@ -246,7 +251,10 @@ def _case_of_triples(rng: Random, table: _Table) -> ConformanceCase:
         for number in range(rng.choice((1, 1, 1, 2, 2, 3)))
     ]
     plain = rng.random() < _PLAIN
-    records = _Records(rng, plain=plain)
+    many_keys = small and rng.random() < 1 / 2
+    in_a_row = not plain and rng.random() < 1 / 8
+    marks = _OF_WINDOWS if in_a_row else _WRONG
+    records = _Records(rng, marks, plain=plain, many_keys=many_keys)
     if plain:
         sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
         case = graph(*_plain_steps(rng), sources=sources)
@@ -257,15 +265,40 @@ def _case_of_triples(rng: Random, table: _Table) -> ConformanceCase:
             case = _rows(rng, sources, table)
         else:
             shared = rng.random() < 1 / 5  # all state computations are over one state partition
-            case = graph(*_graph(rng, len(sources), table), sources=sources, shared=shared)
+            if in_a_row:
+                steps = _windows_in_a_row(rng, len(sources), table)
+            else:
+                steps = _graph(rng, len(sources), table, many_keys=many_keys)
+            case = graph(*steps, sources=sources, shared=shared)
             case = _with_other_sinks(rng, case)
     expire_after = rng.choice((None, 10, 5, 20))
+    partitions = [replace(one, expire_after=expire_after) for one in case.partitions]
+    case = replace(case, partitions=tuple(partitions))
     return replace(
-        case,
-        partitions=tuple([replace(one, expire_after=expire_after) for one in case.partitions]),
+        case if records.unit == 1 else _longer(case, records.unit),
         inputs=tuple([records.next(sources) for _ in range(_count(rng))]),
         ended=rng.random() < 3 / 8,  # else all that fails might fail at the end
         codec=records.codec,
+    )
+
+
+def _longer(case: ConformanceCase, unit: int) -> ConformanceCase:
+    """Return the case with durations that are so many times as long."""
+
+    def longer(part: Any, *names: str) -> Any:
+        times = [(name, getattr(part, name)) for name in names]
+        return replace(part, **{name: time * unit for name, time in times if time is not None})
+
+    def windows(spec: WindowSpec) -> Any:
+        return longer(spec, *(("timeout",) if spec.kind == "count" else ("size", "slide", "delay")))
+
+    return replace(
+        case,
+        sources=tuple([longer(one, "idle_after", "max_ahead") for one in case.sources]),
+        partitions=tuple([longer(one, "expire_after") for one in case.partitions]),
+        steps=tuple(
+            [replace(one, window=one.window and windows(one.window)) for one in case.steps]
+        ),
     )
 
 
@@ -309,23 +342,38 @@ def _in_topic(rng: Random, entry: Input, partitions: int) -> Input:
     return replace(entry, partition=partition, what=what)
 
 
-def _graph(rng: Random, sources: int, table: _Table) -> list[StepSpec]:
+def _graph(rng: Random, sources: int, table: _Table, *, many_keys: bool) -> list[StepSpec]:
     """Return the steps of a graph, as `composing.graph` takes them."""
     steps: list[StepSpec] = []
+    policies = rng.choice((_POLICIES, _POLICIES, *_ONE_POLICY))
     count = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
-    if sources > 1 and rng.random() < 3 / 4:
+    merged = rng.choice(("first", "first", "last", "by chance")) if sources > 1 else ""
+    if merged == "first":
         if rng.random() < 1 / 3:  # each side has keys of its own
             steps += [step(rng.choice(table.routes), 1), step(rng.choice(table.routes), 1)]
         steps.append(step("merge", 0, 1))
         count -= 1
+    steps += [step(_LETTER)] * many_keys
     for nodes in range(sources + len(steps), sources + len(steps) + count):
         operator = rng.choice(table.of_graphs)
         back = [rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 3))]
         if operator == "merge":
             back.append(rng.choice((0, 1, 1, 2, 2)))
         origins = [one % nodes for one in back]
-        steps.append(step(operator, *origins, window=_window(rng, operator)))
+        steps.append(step(operator, *origins, window=_window(rng, operator, policies)))
+    if merged == "last":  # what one source gives comes between what others make due
+        steps += [step("merge", 0, sources + len(steps) - 1)]
+        steps += [step(_STATE)] * (rng.random() < 1 / 2)
     return steps
+
+
+def _windows_in_a_row(rng: Random, sources: int, table: _Table) -> list[StepSpec]:
+    """Return windows behind windows, both with one policy."""
+    policies = rng.choice((_POLICIES, *_ONE_POLICY))
+    names = rng.choice((_PASSING, rng.choice(table.aggregations))), rng.choice(table.aggregations)
+    windows = [step(name, window=_window(rng, name, policies)) for name in names]
+    merged = [step("merge", 0, 1)] * (sources > 1 and rng.random() < 1 / 2)
+    return [*merged, *[step(_LETTER)] * (rng.random() < 2 / 3), *windows]
 
 
 def _with_other_sinks(rng: Random, case: ConformanceCase) -> ConformanceCase:
@@ -347,7 +395,7 @@ def _plain_steps(rng: Random) -> list[StepSpec]:
     return [step(_LETTER)] * (not alone) + [step(name, window=window)]
 
 
-def _window(rng: Random, operator: str) -> WindowSpec | None:
+def _window(rng: Random, operator: str, policies: Sequence[str] = _POLICIES) -> WindowSpec | None:
     """Return windows for an aggregation; nothing else has any."""
     if operator not in AGGREGATIONS:
         return None
@@ -356,9 +404,9 @@ def _window(rng: Random, operator: str) -> WindowSpec | None:
         kind = "range"  # it has no combine
     if kind == "count":
         return WindowSpec("count", rng.choice((2, 3, 3, 1, 9)), timeout=rng.choice((None, 10, 5)))
-    delay, late = rng.choice(_DELAYS), rng.choice(_POLICIES)
+    delay, late = rng.choice(_DELAYS), rng.choice(policies)
     if kind == "session":
-        delay, late = rng.choice((0, 0, 0, 3, 10)), rng.choice(_POLICIES[:-2])
+        delay, late = rng.choice((0, 0, 0, 3, 10)), _POLICIES[0] if late == _PLACING else late
         return WindowSpec("session", rng.choice((5, 3, 8, 9)), delay=delay, late=late)
     size, slide = rng.choice(_RANGES)
     return WindowSpec("range", size, slide if operator in COMBINING else None, delay, late)
@@ -369,14 +417,16 @@ class _Records:
 
     Args:
         rng: draws them.
+        marks: most of those that fail have one of these, or two.
         plain: nothing fails.
+        many_keys: more than small thresholds allow.
     """
 
-    def __init__(self, rng: Random, *, plain: bool) -> None:
+    def __init__(self, rng: Random, marks: Sequence[str], *, plain: bool, many_keys: bool) -> None:
         self._rng = rng
         self._marks: Sequence[str | None] = (None,)
         if not plain and rng.random() < 4 / 5:
-            own = rng.sample(_WRONG, rng.choice((1, 1, 2)))
+            own = rng.sample(marks, rng.choice((1, 1, 2)))
             some = (*((None,) * 25), *_WRONG)  # or a little of everything
             self._marks = rng.choice(
                 ((None, None, *own), (None, None, *own), (None, None, *own), some)
@@ -386,7 +436,20 @@ class _Records:
         """All messages are equal; some are told apart by what they look like."""
         with_codec = not {"p", "r", CODED}.isdisjoint(map(str, self._marks))
         self.codec = rng.random() < (1 / 2 if with_codec else 1 / 8)
-        self._letters = "a" if self.all_equal else rng.choice(("a", "a", "ab", "abc"))
+        self._change = rng.choice((0.0, 1 / 10))
+        self._of = ("abcdefghijkl", "abcdefghijkl", "a") if many_keys else ("a", "a", "ab", "abc")
+        self._whats = _WHATS
+        self._draw_habits()
+        self.unit = rng.choice((*((1,) * 11), 100))
+        """Times and durations are about so many times as long."""
+        self._event = TIME_END - 40 if rng.random() < 1 / 32 else 0
+        self._at = rng.choice(_BEGINNINGS)
+        self._number = rng.randrange(6)  # says which error a mark is
+
+    def _draw_habits(self) -> None:
+        """Draw what records have in common; in some cases others come later."""
+        rng = self._rng
+        self._letters = "a" if self.all_equal else rng.choice(self._of)
         self._steps: Sequence[int] = rng.choice(((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3)))
         self._gaps: Sequence[int] = rng.choice(
             ((0, 0, 1, 2, 5, 10, 15, 40, -3), (0,), (0, 0, 5, 10), (4, 7), (0, 10, 20, 21), _PAUSES)
@@ -394,24 +457,25 @@ class _Records:
         self._late: Sequence[int] = rng.choice(
             ((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25))
         )
-        self._event = TIME_END - 40 if rng.random() < 1 / 32 else 0
-        self._at = rng.choice(_BEGINNINGS)
-        self._number = rng.randrange(6)  # says which error a mark is
 
     def next(self, sources: Sequence[SourceSpec]) -> Input:
         """Return one more record."""
-        rng, what = self._rng, self._rng.choice(_WHATS)
+        rng = self._rng
+        if rng.random() < self._change:
+            self._whats = rng.choice((_WHATS, _TICKS))
+            self._draw_habits()
+        what = rng.choice(self._whats)
         source = rng.choice(sources)
         self._number += 1
-        self._event = min(self._event + rng.choice(self._steps), TIME_END - 1)
-        self._at = max(self._at + rng.choice(self._gaps), 0)
+        self._event = min(self._event + self._long(self._steps), TIME_END - 1)
+        self._at = max(self._at + self._long(self._gaps), 0)
         if what != "frame":
             if what == "failed" and not source.generator:
                 what = "end"
             elif what == "failed" and rng.random() < 1 / 3:
                 what = "exited"
             return Input(0 if what == "tick" else source.id, at=self._at, what=what)
-        shown, text = str(max(self._event - rng.choice(self._late), 0)), str(self._number)
+        shown, text = str(max(self._event - self._long(self._late), 0)), str(self._number)
         if self.all_equal:
             shown, text = rng.choice(("1", "1", "yes", "one")), CODED
         mark = rng.choice(self._marks)
@@ -424,10 +488,15 @@ class _Records:
         payload = f"{rng.choice(self._letters)} {shown} {text}".encode()
         return Input(source.id, payload, self._at)
 
+    def _long(self, durations: Sequence[int]) -> int:
+        return self._rng.choice(durations) * self.unit + self._rng.randrange(self.unit)
+
 
 _PAUSES = (0, 1, 2, 0, 1, 2, 60)
 """Gaps: all that is open or idle comes to its end in one turn."""
 _ODD_TIMES = (*(("x", "yes", "one", "half", "below") * 2), str(1 << 63), str(TIME_END - 1))
 """Mostly no event times; and the last one."""
+_OF_WINDOWS = "ucon"
 _WRONG = (*MARKS, *"uco", *(("no event time",) * 3), "filtered", "filtered", "not decoded")
 _WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4), "end", "failed")
+_TICKS: tuple[What, ...] = ("frame", "tick")

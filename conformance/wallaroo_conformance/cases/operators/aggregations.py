@@ -157,7 +157,7 @@ class Bound(Prepended):
         return ([],)
 
 
-@AGGREGATIONS.add(Trait.OF_STEP, name="passed")
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.PASSES_ON, name="passed")
 class Passed(Named):
     """An aggregation in which no mark fails: a window behind its windows meets all of them."""
 
