@@ -40,6 +40,10 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+    # What a task sends is another row for row when it is repeated (it has times of clocks), and as
+    # good. The sum took each byte of each shuffle through Java once more.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     # Each of our rows is a packed block of messages: a batch of few rows is already large.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     "spark.sql.legacy.setCommandRejectsSparkCoreConfs": "false",

@@ -17,7 +17,8 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain, islice, pairwise, repeat
+from functools import partial
+from itertools import chain, groupby, islice, pairwise, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -88,7 +89,7 @@ class Outputs:
     def __reduce__(self) -> tuple[Any, ...]:
         outputs = self.outputs
         produced = bool(outputs) and type(outputs[0]) is Produced
-        columns = list(zip(*outputs, strict=True)) if produced else outputs
+        columns = _packed_produced(outputs) if produced else outputs
         return _outputs, (self.node, self.partition, *_packed(self.lineages), produced, columns)
 
 
@@ -171,11 +172,48 @@ def _packed(lineages: list[Lineage]) -> tuple[_Widths, Iterable[Any]]:
 
 
 def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
-    """Return contexts as one array of numbers."""
+    """Return contexts as one array of numbers; equal ones in a row stand there once."""
+    numbers = [
+        number
+        for context, alike in groupby(contexts)
+        for number in (*context, sum([1 for _ in alike]))
+    ]
     try:
-        return array("q", chain.from_iterable(contexts))
+        return array("q", numbers)
     except OverflowError:  # the event time of a message that a window of the far future gives
-        return list(chain.from_iterable(contexts))
+        return numbers
+
+
+def _unpacked_contexts(numbers: Iterable[int]) -> list[Context]:
+    return [
+        context
+        for arrived, time, given, count in _unpacked(len(Context._fields) + 1, numbers)
+        for context in repeat(Context(arrived, time, given), count)
+    ]
+
+
+def _packed_produced(outputs: list[Produced]) -> tuple[list[Any], ...]:
+    """Return what lineages and partition do not say: a list for each attribute."""
+    headers = [output[3] for output in outputs]
+    return (
+        [output[0] for output in outputs],
+        [output[1] for output in outputs],
+        headers if any(headers) else [],
+        [output[4] for output in outputs],
+    )
+
+
+def _unpacked_produced(
+    lineages: list[Lineage], partition: int | None, columns: tuple[list[Any], ...]
+) -> list[Produced]:
+    values, keys, headers, timestamps = columns
+    numbers = map(itemgetter(0), lineages)
+    attributes = (values, keys, repeat(partition), headers or repeat(()), timestamps, numbers)
+    return list(map(_AS_PRODUCED, zip(*attributes, strict=False)))  # `repeat` has no end
+
+
+_AS_PRODUCED: Any = partial(tuple.__new__, Produced)
+"""As `Produced._make`, which is a function of Python's."""
 
 
 def _unpacked(widths: _Widths, items: Iterable[Any]) -> list[Lineage]:
@@ -193,9 +231,7 @@ def _messages(
     messages: list[Any],
     contexts: Iterable[int],
 ) -> Messages:
-    times = _unpacked(len(Context._fields), contexts)
-    found = list(map(Context._make, times))
-    return Messages(node, _unpacked(widths, items), keys, messages, found)
+    return Messages(node, _unpacked(widths, items), keys, messages, _unpacked_contexts(contexts))
 
 
 def _outputs(
@@ -204,10 +240,11 @@ def _outputs(
     widths: _Widths,
     items: Iterable[Any],
     produced: bool,
-    columns: list[Any],
+    columns: Any,
 ) -> Outputs:
-    outputs = list(map(Produced._make, zip(*columns, strict=True))) if produced else columns
-    return Outputs(node, _unpacked(widths, items), outputs, partition)
+    lineages = _unpacked(widths, items)
+    outputs = _unpacked_produced(lineages, partition, columns) if produced else columns
+    return Outputs(node, lineages, outputs, partition)
 
 
 class Letter(NamedTuple):

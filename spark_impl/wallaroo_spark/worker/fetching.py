@@ -74,13 +74,13 @@ class Fetching:
         reader = self._readers[run.source]
         read = reader.exactly(partition, run.items[0], run.items[-1], most=self._room)
         assert isinstance(read, KafkaRun), "it is waited for without an end"
-        sizes = [0 if (value := one.value()) is None else len(value) for one in read.messages]
+        read_size = sum(map(len, read.messages))
         records, size, tombstones = self.fetched[run.source]
-        nothing = len([one for one in read.messages if one.value() is None])
+        nothing = len([one for one in read.messages if not len(one) and one.value() is None])
         self.fetched[run.source] = Fetched(
-            records + len(sizes), size + sum(sizes), tombstones + nothing
+            records + len(read.messages), size + read_size, tombstones + nothing
         )
-        self._room -= sum(sizes)
+        self._room -= read_size
         self._taken += read.last + 1 - read.first
         if self._room < 0 and (self.records > 1 or read.last < run.items[-1]):
             fitting = self._taken - (self.records > 1)  # one record always fits

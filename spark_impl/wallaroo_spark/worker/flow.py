@@ -82,16 +82,20 @@ class Flow:
                     take((sequence,), item, None)
                 return
             context = Context(run.at, run.at, given=False)
+            if tracker is None:
+                for sequence, item in enumerate(run.items, run.first):
+                    calls.context = context
+                    take((sequence,), item, None)
+                return
             for sequence, item in enumerate(run.items, run.first):
                 calls.context = context
                 self._time = NO_TIME
                 try:
                     take((sequence,), item, None)
                 finally:
-                    if tracker is not None:
-                        for number, partition in enumerate(partitions):
-                            time = number if what is What.ASSIGNED else self._time
-                            tracker.note(sequence, run.at, what, run.source, time, partition)
+                    for number, partition in enumerate(partitions):
+                        time = number if what is What.ASSIGNED else self._time
+                        tracker.note(sequence, run.at, what, run.source, time, partition)
         except RunEnded:
             self._ended = True
 

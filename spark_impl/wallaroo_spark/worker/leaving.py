@@ -45,6 +45,7 @@ from wallaroo.transport.kafka.producing import (
 from wallaroo_spark.wire.job import Leaving, Report, Sent
 from wallaroo_spark.wire.lineages import order_of
 from wallaroo_spark.wire.outbox import Outputs, outputs_in_order
+from wallaroo_spark.worker.garbage import begin_task
 
 _AT_ONCE = 8  # partitions to which a task sends at the same time: each waits for brokers
 _CLIENTS = 32  # that a worker keeps, or as many as a task has partitions
@@ -96,6 +97,7 @@ def leave(blocks: Iterable[Leaving], departure: Departure) -> Report:
     Raises:
         ShutOutError: another attempt has taken a partition over; Spark tries again.
     """
+    begin_task()
     runs: dict[tuple[int, int], list[Outputs]] = {}
     ends = []
     contexts: dict[int, Context] = {}

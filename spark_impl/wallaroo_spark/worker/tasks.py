@@ -5,9 +5,6 @@ Both take blocks and return rows; `plans.batch` and `plans.stream` put them into
 
 from __future__ import annotations
 
-import functools
-import gc
-import itertools
 import os
 import pickle
 import time
@@ -43,16 +40,13 @@ from wallaroo_spark.worker.call_reports import CallFollower, CallReporter, follo
 from wallaroo_spark.worker.calls import Calls
 from wallaroo_spark.worker.captured_output import Printer, printing
 from wallaroo_spark.worker.flow import Flow
+from wallaroo_spark.worker.garbage import begin_task
 from wallaroo_spark.worker.measuring import looking, worked
-from wallaroo_spark.worker.program import program_for, program_of
+from wallaroo_spark.worker.program import program_for
 from wallaroo_spark.worker.replay import replay
 from wallaroo_spark.worker.segments import Entities, Map, stored
 from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, States, TrustingStates
 from wallaroo_spark.worker.stored import Form, unpacked
-
-_FIRST_TASKS = 4
-
-_tasks = itertools.count(1)
 
 
 def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
@@ -63,7 +57,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
         shards: number of shards of each operator.
         levels: number of operators.
     """
-    _set_aside()
+    begin_task()
     began = time.monotonic()
     printer = Printer()
     report = Report(span=block.span)
@@ -123,7 +117,7 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
         store: the shard's entities.
         shards: number of shards of each operator.
     """
-    _set_aside()
+    begin_task()
     began = time.monotonic()
     cases: Specs = {}
     messages: dict[Address, list[Messages]] = {}
@@ -174,21 +168,6 @@ def _die_if_asked(faults: Iterable[TaskFault], stage: int) -> None:
         context = TaskContext.get()
         if context is not None and context.attemptNumber() < attempts:
             os._exit(1)
-
-
-def _set_aside() -> None:
-    """Exclude long-lived objects from garbage collection: modules and the programs known so far.
-
-    Spark's workers collect garbage after every task, which would take longer than most tasks.
-    It is done in a worker's first tasks, which import modules, and after each 100 new programs.
-    """
-    _set_aside_at(min(next(_tasks), _FIRST_TASKS), program_of.cache_info().misses // 100)
-
-
-@functools.cache
-def _set_aside_at(_task: int, _hundreds: int) -> None:
-    gc.collect()
-    gc.freeze()
 
 
 def list_entities(shard: int, store: Map) -> Row:
