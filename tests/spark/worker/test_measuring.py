@@ -24,7 +24,7 @@ def first_word(message):
 
 
 def test_all_calls_and_visits_inside_a_component_that_is_held_together_count_once(monkeypatch):
-    monkeypatch.setattr(tasks, "_set_aside", lambda: None)  # of this process's garbage
+    monkeypatch.setattr(tasks, "begin_task", lambda: None)  # of this process's garbage
     builder = wallaroo.ApplicationBuilder("twice")
     builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
     builder.to_state_partition(number, Count, "counts", whole)
