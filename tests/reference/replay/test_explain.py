@@ -135,38 +135,22 @@ def test_what_is_not_there_is_refused(tmp_path, capfd, options, said):
 
 
 GRAPH = """
+import small_windows
 import wallaroo
-
-@wallaroo.decoder(header_length=4, length_fmt=">I")
-def decode(payload):
-    return payload.decode()
+from counted import first_word, source
 
 def at(message):
     return int(message.split()[1]) * 10**9
-
-@wallaroo.key_extractor
-def name(message):
-    return message.split()[0]
 
 @wallaroo.computation(name="shout")
 def shout(message):
     return message.upper()
 
-class Count:
-    def initial_accumulator(self):
-        return 0
-    def update(self, message, number):
-        return number + 1
-    def combine(self, earlier, later):
-        return earlier + later
+class Count(small_windows.Total):
     def output(self, key, number, window):
         return f"{key} {number}"
 
-class Total:
-    def initial_accumulator(self):
-        return []
-    def update(self, message, seen):
-        seen.append(message)
+class Total(small_windows.Collect):
     def output(self, key, seen, window):
         return "; ".join(seen)
 
@@ -174,17 +158,13 @@ class Total:
 def encode(message):
     return message
 
-def source(name):
-    return wallaroo.source(
-        name, wallaroo.TCPSourceConfig("127.0.0.1", 0, decode, event_time=at)
-    )
-
 SINK = wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)
 WINDOWS = WINDOWS_ARE
 
 def application_setup(args):
-    both = source("left").to(shout).merge(source("right"))
-    return wallaroo.build_application("graph", both.key_by(name).to(WINDOWS).to_sink(SINK))
+    left, right = [source(name, event_time=at) for name in ("left", "right")]
+    both = left.to(shout).merge(right)
+    return wallaroo.build_application("graph", both.key_by(first_word).to(WINDOWS).to_sink(SINK))
 """
 
 

@@ -6,7 +6,7 @@ import time
 from typing import cast
 
 import pytest
-from counted import Count, line, text, whole
+from counted import Count, line, number, text, whole
 from ports import free_port
 from receiving import eventually, read_all
 from served import BOTH
@@ -33,12 +33,6 @@ def numbers(message):
 def slow(message):
     time.sleep(0.005)
     return message
-
-
-@wallaroo.state_computation(name="count")
-def count(message, state):
-    state.count += 1
-    return f"{message} {state.count}", True
 
 
 @pytest.fixture
@@ -107,7 +101,7 @@ def test_counts_are_those_that_were_sent_received_and_failed(start, receiver, is
         builder(
             lambda b: b.to(words),
             lambda b: b.to(numbers),
-            lambda b: b.to_state_partition(count, Count, "counts", whole),
+            lambda b: b.to_state_partition(number, Count, "counts", whole),
         ),
         isolation,
     )
@@ -124,7 +118,7 @@ def test_counts_are_those_that_were_sent_received_and_failed(start, receiver, is
     assert of(figures, "steps", "whole numbers")["received"] == 9
     assert of(figures, "steps", "whole numbers")["sent"] == 7
     assert of(figures, "steps", "whole numbers")["dead_letters"] == {"raised": 2}
-    assert of(figures, "steps", "count")["calls"] == 7
+    assert of(figures, "steps", "number")["calls"] == 7
     assert sink["written"] == 7
     assert sink["bytes"] == len(receiver.data) == 7 * 4
     assert figures["dead_letters"] == 3
@@ -298,7 +292,7 @@ def test_with_a_checkpoint_figures_are_right_before_and_after_a_restart(
     def run():
         steps = (
             lambda p: p.to(slow),
-            lambda p: p.to_state_partition(count, Count, "counts", whole),
+            lambda p: p.to_state_partition(number, Count, "counts", whole),
         )
         own = {"checkpoint": tmp_path / "c", "checkpoint_interval": 0.01}
         return start(builder(*steps), isolation, options=own)
