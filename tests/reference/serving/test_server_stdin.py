@@ -5,7 +5,6 @@ import os
 
 import pytest
 from counted import text
-from ports import free_port
 from served import application, shout
 
 import wallaroo
@@ -44,11 +43,3 @@ def test_stdin_faster_than_stdout_is_held_back(serve):
         summary = handle.wait(60)
     assert got == lines
     assert summary.exit_code == 0
-
-
-def test_the_end_of_stdin_waits_for_a_sink_that_makes_progress_and_no_other(serve, receiver):
-    port = free_port()
-    handle = serve(application(port), stdin=io.BytesIO(b"a\nb\n"), stop_timeout=0.2)
-    summary = handle.wait(60)
-    assert summary.exit_code == 1
-    assert summary.undelivered == {("p", 0): 2}

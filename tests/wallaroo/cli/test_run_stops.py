@@ -1,10 +1,8 @@
 """How ``wallaroo run`` ends: by signals, by user code, by a kill."""
 
-import contextlib
 import os
 import signal
 import socket
-import threading
 import time
 
 import psutil
@@ -15,32 +13,6 @@ from running import APP
 from wallaroo.cli.run import _Stopper
 from wallaroo.engine import ServeOptions, load_engine
 from wallaroo.frames import frame, frames
-
-
-def test_stop_1_a_signal_under_load_delivers_what_was_received(run):
-    process = run()
-    going = threading.Event()
-    going.set()
-
-    def load():
-        with process.connect() as sock, contextlib.suppress(OSError):
-            while going.is_set():
-                sock.sendall(frames([b"message"] * 1000))
-
-    sender = threading.Thread(target=load)
-    sender.start()
-    while len(process.received) < 100_000:
-        time.sleep(0.005)
-    process.process.send_signal(signal.SIGTERM)
-    code, errors, received = process.wait()
-    going.clear()
-    sender.join()
-    assert code == 0
-    count = received.count(b"\n")
-    assert received == b"MESSAGE\n" * count
-    assert f"  p: {count:,} in, {count:,} out\n" in errors
-    assert "stopping; once more to stop at once\n" in errors
-    assert "Traceback" not in errors
 
 
 def test_a_second_signal_ends_it_at_once(run):

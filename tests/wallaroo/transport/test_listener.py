@@ -4,74 +4,15 @@ import asyncio
 import gc
 import io
 import socket
-import threading
 
 import pytest
-from listening import PAYLOADS, STREAM, Received, closed_by_peer, source, told_that_all_is_taken
+from listening import STREAM, Received, closed_by_peer, source, told_that_all_is_taken
 from small_steps import decode
 
 import wallaroo
 from wallaroo.errors import UnsupportedTopology
-from wallaroo.frames import frames
 from wallaroo.topology import Source
 from wallaroo.transport.listener import Listener, ListenError, listening_sources
-from wallaroo.transport.sink import unacknowledged
-
-
-def test_while_paused_nothing_is_read_from_old_connections_or_new_ones(
-    loop_thread, edge, eventually
-):
-    e = edge("a", "b")
-    with e.connect() as old, e.connect("b") as other:
-        old.sendall(STREAM)
-        eventually(lambda: len(e.order) == len(PAYLOADS))
-        loop_thread.call(e.listener.pause)
-        with e.connect() as new:
-            for sock in (old, other, new):
-                sock.sendall(STREAM)
-                sock.shutdown(socket.SHUT_WR)
-            new.settimeout(0.1)
-            with pytest.raises(TimeoutError):
-                new.recv(1)
-            assert len(e.order) == len(PAYLOADS)
-            loop_thread.call(e.listener.resume)
-            new.settimeout(60)
-            assert all(closed_by_peer(sock) for sock in (old, other, new))
-    assert len(e.order) == 4 * len(PAYLOADS)
-
-
-def test_stop_1_what_was_received_before_the_stop_is_delivered(loop_thread, edge, eventually):
-    e = edge()
-    loop_thread.call(e.listener.pause)
-    with e.connect() as one, e.connect() as two:
-        one.sendall(frames([bytes(100)] * 500))
-        two.sendall(STREAM + b"\0")
-        eventually(lambda: unacknowledged(one) == unacknowledged(two) == 0)
-        stopping = threading.Thread(target=loop_thread.run, args=(e.listener.stop(),))
-        stopping.start()
-        stopping.join(0.1)
-        assert stopping.is_alive(), "paused: it waits"
-        loop_thread.call(e.listener.resume)
-        stopping.join()
-        assert closed_by_peer(one)
-        assert closed_by_peer(two)
-    assert len(e.order) == 500 + len(PAYLOADS)
-    assert e.dropped == {"a": 1}
-    with pytest.raises(ConnectionRefusedError):
-        e.connect()
-
-
-def test_stop_1_connections_that_wait_to_be_accepted_are_heard(loop_thread, eventually):
-    received = Received()
-    listener = Listener({"a": source()}, received)
-    socks = [socket.create_connection(listener.addresses["a"]) for _ in range(50)]
-    for sock in socks:
-        sock.sendall(STREAM)
-    eventually(lambda: not any(unacknowledged(sock) for sock in socks))
-    loop_thread.run(listener.stop())
-    assert received.payloads == PAYLOADS * 50
-    for sock in socks:
-        sock.close()
 
 
 def test_stop_1_connections_being_accepted_at_the_end_are_closed(loop_thread):

@@ -11,7 +11,7 @@ from small_steps import encode
 import wallaroo
 from wallaroo.kafka_records import Produced
 from wallaroo.transport.kafka import cluster
-from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
+from wallaroo.transport.kafka.cluster import BrokersAwayError, Cluster
 from wallaroo.transport.kafka.destination import persisting
 from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
@@ -68,8 +68,8 @@ def outputs(*numbers, partition=0):
     return [Produced(b"%d" % n, b"k", partition, (("h", b"v"),), 1_000 + n, n) for n in numbers]
 
 
-def once(name, *, sent=False, interval=0.05):
-    return Transactions(f"{name}", interval, sent, 1 << 40)
+def once(name):
+    return Transactions(name, 0.05, False, 1 << 40)
 
 
 def values(kafka, topic):
@@ -97,51 +97,6 @@ def test_the_largest_output_is_taken(kafka, sinks):
     sinks.write(sink, Produced(b"x" * (config.max_message_size - 1), b"k", 0, (), 0, 0))
     sinks.drain(sink)
     assert (sinks.problems, sink.written) == ([], 1)
-
-
-def test_what_an_earlier_run_has_committed_is_not_sent_again(kafka, sinks):
-    topic = kafka.topic()
-    first = sinks.open(topic, once(topic))
-    sinks.write(first, *outputs(0, 1, 1, 4))
-    sinks.drain(first)
-    second = sinks.open(topic, once(topic))
-    assert second.position == 5
-    sinks.write(second, *outputs(1, 4, 5))
-    sinks.write(second, *outputs(9))
-    sinks.drain(second)
-    assert values(kafka, topic) == {0: [0, 1, 1, 4, 5, 9]}
-    assert second.written == 4
-
-
-def test_an_earlier_run_that_still_lives_is_shut_out(kafka, sinks, eventually):
-    topic = kafka.topic()
-    zombie = sinks.open(topic, once(topic))
-    sinks.write(zombie, *outputs(0))
-    sinks.drain(zombie)
-    later = sinks.open(topic, once(topic))
-    sinks.write(zombie, *outputs(1))
-    eventually(lambda: sinks.problems)
-    assert "another run of this checkpoint has begun" in sinks.problems[0]
-    sinks.write(later, *outputs(1, 2))
-    sinks.drain(later)
-    assert values(kafka, topic) == {0: [0, 1, 2]}
-
-
-def test_a_start_is_refused_if_the_brokers_have_forgotten_what_was_delivered(kafka, sinks):
-    topic = kafka.topic()
-    with pytest.raises(BrokerError, match=r"no position .* outputs were delivered.*kafka-16"):
-        sinks.open(topic, once(topic, sent=True))
-    accepted = sinks.open(topic, Transactions(topic, 0.05, True, 1 << 40, accept_repeats=True))
-    sinks.write(accepted, *outputs(3))
-    sinks.drain(accepted)
-    assert values(kafka, topic)[0] == [3]
-    assert sinks.open(topic, once(topic, sent=True)).position == 4
-
-
-def test_a_start_that_sends_nothing_leaves_a_position(kafka, sinks):
-    topic = kafka.topic()
-    sinks.open(topic, once(topic))
-    assert sinks.open(topic, once(topic, sent=True)).position == 0
 
 
 def test_a_sink_that_is_full_has_room_again(kafka, sinks):
