@@ -67,7 +67,8 @@ def measure(
     each = [after - before for before, after in zip(used[::2], used[1::2], strict=True)]
     print(f"  {executors} executors: {' '.join([f'{one:.1f} s' for one in taken])}", flush=True)
     messages = options.messages - first
-    return messages / statistics.median(taken), statistics.median(each) / messages
+    rate = options.messages / statistics.median(taken)
+    return rate, statistics.median(each) / messages
 
 
 def main() -> None:

@@ -17,11 +17,14 @@ from __future__ import annotations
 import functools
 import logging
 import pickle
+import struct
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
 
 from wallaroo.engine import TaskFault
 from wallaroo.metrics.figures import Harvest
@@ -418,11 +421,27 @@ class Report:
             self.fetched[source] = Fetched._make(map(sum, pairs))
 
 
+_SIZE = struct.Struct(">I")
+_LZ4 = pa.Codec("lz4_raw")
+_SMALL = 1024  # bytes that are not worth a compression
+
+
 def pack(value: Any) -> bytes:
-    """Return a block."""
-    return pickle.dumps(value, 5)
+    """Return a block: a pickle, compressed unless it is small.
+
+    Each byte costs on its way through Java, which copies it several times, to the state store, and
+    in its log. Messages are often alike, and each state has the names of its class and attributes.
+    """
+    blob = pickle.dumps(value, 5)
+    if len(blob) < _SMALL:
+        return blob
+    compressed: bytes = _LZ4.compress(blob, asbytes=True)
+    return _SIZE.pack(len(blob)) + compressed
 
 
 def unpack(block: bytes) -> Any:
-    """Return what a block holds."""
+    """Return what a block holds, or any pickle."""
+    if block[0] != pickle.PROTO[0]:
+        (size,) = _SIZE.unpack_from(block)
+        block = _LZ4.decompress(memoryview(block)[_SIZE.size :], decompressed_size=size)
     return pickle.loads(block)  # noqa: S301 - made by `pack`, and went through Spark's channels

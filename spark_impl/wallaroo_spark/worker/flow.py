@@ -13,7 +13,6 @@ again in isolated mode.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Reason
 from wallaroo.windowing.watermarks import NO_TIME
-from wallaroo_spark.wire.job import NO_PARTITION, Kind, Run, What
+from wallaroo_spark.wire.job import NO_PARTITION, Kind, Run, What, unpack
 from wallaroo_spark.wire.lineages import Lineage, Turn
 from wallaroo_spark.wire.outbox import Arrival, Context, Outbox
 from wallaroo_spark.worker import nodes
@@ -112,7 +111,7 @@ class Flow:
         if run.kind in (Kind.FRAMES, Kind.RECORDS):
             return follow
         if run.kind is Kind.VALUES:
-            return lambda lineage, item, _: follow(lineage, pickle.loads(item), None)  # noqa: S301 - the driver's
+            return lambda lineage, item, _: follow(lineage, unpack(item), None)
 
         def take_without_message(lineage: Lineage, item: bytes, _: Any) -> None:
             if run.kind is Kind.SKIPPED:
@@ -127,7 +126,7 @@ class Flow:
                     DeadLetterError(Reason.UNPORTABLE, item.decode()),
                 )
                 return
-            end: End = pickle.loads(item)  # noqa: S301 - the driver's
+            end: End = unpack(item)
             if end.error_type is not None:
                 reason = None if end.ends_run else Reason.RAISED
                 dead = DeadLetterError(reason, end.error, end.error_type)

@@ -19,21 +19,16 @@ without entities stores nothing.
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 from zlib import crc32
 
-import pyarrow as pa
-
-from wallaroo_spark.wire.job import SEGMENT_BYTES, Address
+from wallaroo_spark.wire.job import SEGMENT_BYTES, Address, pack, unpack
 
 _ENTRY_BYTES = 16  # what a dict entry costs beside id and state
 _KEY = struct.Struct(">IHII")
 _COUNTS = struct.Struct(">IQQ")  # segments, weight, entities
-_SIZE = struct.Struct(">I")  # of a pickled segment, before it was compressed
-_LZ4 = pa.Codec("lz4_raw")
 _NOTHING = _COUNTS.pack(1, 0, 0)
 _SPARSE = 4  # a segment is given up when on average no more than 1/4 of each is used
 
@@ -87,7 +82,7 @@ class Entities:
         first = store.get(self._key(0))
         self._counts = first[: _COUNTS.size] if first else b""
         self._number, self._weight, self.count = _COUNTS.unpack(self._counts or _NOTHING)
-        self._segments[0] = _load(first[_COUNTS.size :]) if first else {}
+        self._segments[0] = unpack(first[_COUNTS.size :]) if first else {}
 
     def get(self, entity: bytes) -> bytes | None:
         """Return the pickled state of the entity with that id, or `None` if there is none."""
@@ -144,7 +139,7 @@ class Entities:
             self._given_up.add(0)
             self._counts = b""
         for number in sorted(self._dirty):
-            blob = _dump(self._segments[number])
+            blob = pack(self._segments[number])
             self._store.put(self._key(number), blob if number else counts + blob)
         for number in sorted(self._given_up):
             self._store.remove(self._key(number))
@@ -192,7 +187,7 @@ class Entities:
         if segment is None:
             blob = self._store.get(self._key(number))
             assert blob is not None
-            segment = self._segments[number] = _load(blob)
+            segment = self._segments[number] = unpack(blob)
         return segment
 
     def _key(self, segment: int) -> bytes:
@@ -207,20 +202,5 @@ def stored(store: Map) -> Iterator[tuple[Address, bytes, bytes]]:
     """Yield (address, entity id, pickled state) of everything in a map."""
     for key, blob in store.items():
         case, group, number, segment = _KEY.unpack(key)
-        for entity, state in _load(blob if segment else blob[_COUNTS.size :]).items():
+        for entity, state in unpack(blob if segment else blob[_COUNTS.size :]).items():
             yield Address(case, group, number), entity, state
-
-
-def _dump(segment: Segment) -> bytes:
-    # Each byte costs on its way to the state store, there, and in its log. Each state's pickle has
-    # the names of its class and attributes, so a compressed segment is often a sixth of its size.
-    blob = pickle.dumps(segment, 5)
-    compressed: bytes = _LZ4.compress(blob, asbytes=True)
-    return _SIZE.pack(len(blob)) + compressed
-
-
-def _load(blob: bytes) -> Segment:
-    (size,) = _SIZE.unpack_from(blob)
-    whole = _LZ4.decompress(blob[_SIZE.size :], decompressed_size=size, asbytes=True)
-    segment: Segment = pickle.loads(whole)  # noqa: S301 - we wrote it
-    return segment
