@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Literal
 from unittest import mock
@@ -25,6 +26,8 @@ from wallaroo.transport.kafka import cluster, sink, source
 PARTITIONS = 2
 SOURCES = ("first", "windows")
 SINKS = ("first-0", "first-1", "windows-0")
+_RECORDED = 1 / 3  # of the plans: the log has whole records, not only where they stand
+_RECORDING = Path("/sim/recording")
 _LONGEST = 0.5  # seconds that a transaction may be open: brokers are away for longer
 _IN_A_REQUEST = 0.4  # of the lives
 _FULL = 0.1
@@ -169,6 +172,8 @@ class KafkaRun(CheckpointRun):
         }
         self._sending = 0
         self.fixed["transaction"] = self.world.chance("transaction").choice(_INTERVALS)
+        if self.world.chance("record").random() < _RECORDED:
+            self.fixed["record"] = _RECORDING
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:

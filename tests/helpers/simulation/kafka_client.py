@@ -69,6 +69,12 @@ class Message:
     def key(self) -> Any:
         return self._record and self._record[1]
 
+    def headers(self) -> Any:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return confluent_kafka.TIMESTAMP_NOT_AVAILABLE, 0
+
     def __len__(self) -> int:
         return len(self.value() or b"")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from wallaroo.records import Frame
+from wallaroo.transport import input_log
 from wallaroo.transport.input_log import InputLog, InputLogError
 
 MIB = 1 << 20
@@ -41,6 +42,13 @@ def test_an_append_larger_than_a_block_reads_back(tmp_path):
     log.append("a", payloads)
     assert payloads_of(log, 0, 10) == payloads
     log.close()
+
+
+def test_blocks_are_of_bounded_size_unless_one_payload_is_larger():
+    sizes = [MIB, 3 * MIB, 1, MIB + 1, 3 * MIB - 1, 5 * MIB, 0]
+    parts = input_log._parts([bytes(size) for size in sizes])
+    assert [len(payload) for part in parts for payload in part] == sizes
+    assert [len(part) for part in parts] == [2, 2, 1, 1, 1]
 
 
 def test_the_index_finds_frames_far_into_a_file(tmp_path):
