@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.metrics.registry import Registry
 from wallaroo.text import escaped
+from wallaroo.times import SourceMoment
 from wallaroo.topology import Application, Source
 
 SILENT: Final = 30_000_000_000
@@ -20,30 +21,6 @@ _NAMED = 5  # partitions that are named
 _LOOK = 5.0  # seconds between looks
 
 _log = logging.getLogger("wallaroo.kafka")
-
-
-class PartitionTime(Protocol):
-    """The time of a partition."""
-
-    @property
-    def greatest(self) -> int | None:
-        """The greatest event time of its messages; -1 or `None`: there was none."""
-
-    @property
-    def last_frame(self) -> int | None:
-        """The arrival time of its last record; `None`: there was none."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it gives nothing any more."""
-
-
-class SourceTime(Protocol):
-    """The times of a source."""
-
-    @property
-    def partitions(self) -> Mapping[int, PartitionTime]:
-        """Those of its partitions."""
 
 
 class Moment(Protocol):
@@ -58,12 +35,12 @@ class Moment(Protocol):
         """That of the first record; `None`: there was none."""
 
     @property
-    def sources(self) -> Mapping[str, SourceTime]:
+    def sources(self) -> Mapping[str, SourceMoment]:
         """Those of its sources, by name."""
 
 
 def silent_partitions(
-    source: Source, partitions: Mapping[int, PartitionTime], now: int, first: int | None
+    source: Source, partitions: Mapping[int, SourceMoment], now: int, first: int | None
 ) -> list[int]:
     """Return the partitions that hold the watermark of a source back, and have been silent.
 

@@ -7,41 +7,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from wallaroo.records import Assigned, Consumed, End
+from wallaroo.times import SourceMoment
 from wallaroo.transport.input_log import Kind, Run
 from wallaroo.transport.kafka.position import Position
 
-
-@dataclass
-class Arrival:
-    """The time of a partition (`wallaroo.metrics.silence.PartitionTime`)."""
-
-    last_frame: int | None = None
-    ended: bool = False
-
-    @property
-    def greatest(self) -> int | None:
-        """Stands for the greatest event time."""
-        return self.last_frame
-
-
-@dataclass
-class SourceArrivals:
-    """The times of a source's partitions; the mapping is replaced when one is added."""
-
-    partitions: Mapping[int, Arrival] = field(default_factory=dict)
-
-    def of(self, partition: int) -> Arrival:
-        """Return the time of a partition, which may be new."""
-        if partition not in self.partitions:
-            self.partitions = {**self.partitions, partition: Arrival()}
-        return self.partitions[partition]
+_NOTHING_CAME = SourceMoment(None, None, ended=False)
 
 
 class Arrivals:
     """The times of a run (`wallaroo.metrics.silence.Moment`).
+
+    The greatest event time of a partition is here the arrival time of its last record.
 
     Args:
         positions: where its Kafka sources begin, by name.
@@ -50,26 +28,35 @@ class Arrivals:
     def __init__(self, positions: Mapping[str, Position]) -> None:
         self.now = 0
         self.first: int | None = None
-        self.sources: defaultdict[str, SourceArrivals] = defaultdict(SourceArrivals)
+        self.sources: defaultdict[str, SourceMoment] = defaultdict(lambda: _NOTHING_CAME)
         for name, position in positions.items():
-            self.sources[name].partitions = {number: Arrival() for number in position.offsets}
+            self._set(name, dict.fromkeys(position.offsets, _NOTHING_CAME))
 
     def note(self, runs: Iterable[Run]) -> None:
         """Note what comes next in the log."""
+        times: dict[str, dict[int, SourceMoment]] = {}
         for run in runs:
             self.now = run.at
             if self.first is None:
                 self.first = run.at
-            source = self.sources[run.source]
+            if run.source not in times:
+                times[run.source] = dict(self.sources[run.source].partitions)
+            own, came = times[run.source], SourceMoment(run.at, run.at, ended=False)
             if run.kind is Kind.OFFSETS:
-                source.of(run.place[0]).last_frame = run.at
+                own[run.place[0]] = came
             elif run.kind in (Kind.ASSIGNED, Kind.CONSUMED, Kind.END):
                 for record in run.records():
                     match record:
                         case Assigned():
                             for partition, _, _ in record.partitions:
-                                source.of(partition)
+                                own.setdefault(partition, _NOTHING_CAME)
                         case Consumed():
-                            source.of(record.record.partition).last_frame = run.at
+                            own[record.record.partition] = came
                         case End(partition=int(partition)):
-                            source.of(partition).ended = True
+                            own[partition] = own.get(partition, _NOTHING_CAME)._replace(ended=True)
+        for source, own in times.items():
+            self._set(source, own)
+
+    def _set(self, source: str, partitions: Mapping[int, SourceMoment]) -> None:
+        """Replace the times of a source's partitions, which other threads may read meanwhile."""
+        self.sources[source] = _NOTHING_CAME._replace(partitions=partitions)

@@ -1,24 +1,16 @@
-"""Rules of Kafka that need no broker: both machines give the same, at any cut (kafka-6 to -14)."""
+"""Rules of Kafka that need no broker, on both machines (kafka-2, kafka-7, kafka-13)."""
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from small_steps import Values, record
-from small_topics import log_of, whole, windowed
-from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
-from wallaroo_reference.lives import Kept
 from wallaroo_reference.machine import process
 from wallaroo_reference.replay.describing import steps_json, steps_lines
 from wallaroo_reference.replay.steps import Steps
 
 import wallaroo
 from wallaroo import KafkaOutput, KafkaRecord, testing
-from wallaroo.engine import Case, load_engine
 from wallaroo.kafka_records import Produced
 from wallaroo.records import Assigned, Consumed, Record
 from wallaroo.trace import Trace
@@ -27,50 +19,6 @@ from wallaroo.trace import Trace
 @wallaroo.encoder
 def as_text(message):
     return repr(message), "key"
-
-
-def run_of(seed):
-    """An application and a log, by chance."""
-    chance = Random(seed)
-    application = windowed(chance, wallaroo.KafkaSinkConfig("out", "h:1", as_text, partitions=3))
-    return application, log_of(chance, application)
-
-
-seeds = st.integers(0, 2**32)
-
-
-@given(seeds)
-def test_the_machines_agree_on_partitions_and_time(seed):
-    application, log = run_of(seed)
-    reference = load_engine("reference")
-    isolated = reference.run(Case(application, log))
-    trusting = reference.run(Case(application, log, isolation="trusting"))
-    assert isolated.comparable() == trusting.comparable()
-    whens = [
-        testing.Session(application, isolation=mode)._stepper for mode in ("isolated", "trusting")
-    ]
-    for one in log:
-        for stepper in whens:
-            stepper.take(one)
-        assert len({stepper.due() for stepper in whens}) == 1
-
-
-@given(seeds, st.integers(0, 25), st.booleans())
-def test_a_machine_goes_on_from_the_times_of_another(seed, cut, other_way):
-    application, log = run_of(seed)
-    first, then = (Compiled, Interpreter) if other_way else (Interpreter, Compiled)
-    before, after = first(application, keeps=True), then(application, keeps=True)
-    kept = Kept(before)
-    for one in log[:cut]:
-        process(before, application.sources, [one])
-    kept.take(before)
-    kept.put(after)
-    for one in log[cut:]:
-        process(before, application.sources, [one])
-        process(after, application.sources, [one])
-    for sink, outputs in before.outputs.items():
-        assert after.outputs[sink] == outputs[len(outputs) - len(after.outputs[sink]) :]
-    assert after.moment() == before.moment()
 
 
 # -- decoders (kafka-7) ----------------------------------------------------------------------------
@@ -103,9 +51,14 @@ def both(application, records):
     return results[0]
 
 
+@wallaroo.kafka_decoder
+def refused(record):
+    raise ValueError(record.key)
+
+
 def test_a_dead_letter_has_the_value_as_its_payload():
     records = [KafkaRecord(b"v", b"bad"), KafkaRecord(None, b"bad")]
-    letters = both(bounded(whole, as_text), records).dead_letters
+    letters = both(bounded(refused, as_text), records).dead_letters
     assert [(letter.lineage, letter.reason, letter.payload) for letter in letters] == [
         ((1,), "decode", b"v"),
         ((2,), "decode", None),

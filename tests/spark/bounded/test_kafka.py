@@ -1,14 +1,10 @@
 """Records of Kafka in bounded cases: Spark gives what the reference gives (kafka-1, -6 to -10)."""
 
-import random
-
 import pytest
 from counted import Count, sink
-from small_topics import log_of, windowed
 
 import wallaroo
 from wallaroo import KafkaRecord, testing
-from wallaroo.engine import Case
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -22,22 +18,6 @@ class Values:
 def count(message, state):
     state.count += 1
     return message, state.count
-
-
-def test_kafka_9_windows_fire_as_on_the_reference_at_any_cut(spark_engine, reference):
-    cases = []
-    for seed in range(60):
-        chance = random.Random(seed)
-        application = windowed(chance)
-        batches = [None, [chance.randint(1, 9) for _ in range(4)]][seed % 3 == 0]
-        mode = chance.choice(["isolated", "trusting"])
-        partitions = chance.choice([None, 1, 3])
-        records = log_of(chance, application, b"exit")
-        cases.append(Case(application, records, batches, partitions=partitions, isolation=mode))
-    wanted = [case_trace.comparable() for case_trace in reference.run_many(cases)]
-    found = [case_trace.comparable() for case_trace in spark_engine.run_many(cases)]
-    assert [number for number, one in enumerate(found) if one != wanted[number]] == []
-    assert len({str(one) for one in wanted}) > 40
 
 
 def test_kafka_10_values_tombstones_holes_and_ends(spark_engine):

@@ -19,3 +19,11 @@ def test_spark_keeps_the_rules_against_a_broker(kafka: Any) -> None:
     laws, failures = check_kafka(load_engine("spark"), "kafka-*", kafka.address, PATIENCE)
     assert failures == []
     assert {law.rule for law in laws if law.status == "kept"} == {*KAFKA_LAWS} - {"scale-2"}
+
+
+@pytest.mark.nightly("three starts of Spark; test_moved.py goes there and back each time")
+def test_scale_2_a_run_goes_on_on_spark_and_again_on_the_reference(kafka: Any) -> None:
+    reference = load_engine("reference")
+    laws, failures = check_kafka(reference, "scale-2", kafka.address, PATIENCE, other="spark")
+    assert failures == []
+    assert [law.status for law in laws] == ["kept"]
