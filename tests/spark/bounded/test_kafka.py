@@ -1,7 +1,12 @@
 """Records of Kafka in bounded cases: Spark gives what the reference gives (kafka-1, -6 to -10)."""
 
+import random
+from dataclasses import replace
+
 import pytest
 from counted import Count, sink
+from wallaroo_conformance.cases.building import engine_case
+from wallaroo_conformance.cases.generating import generate
 
 import wallaroo
 from wallaroo import KafkaRecord, testing
@@ -18,6 +23,24 @@ class Values:
 def count(message, state):
     state.count += 1
     return message, state.count
+
+
+def test_kafka_9_generated_cases_with_topics_as_on_the_reference_at_any_cut(
+    spark_engine, reference
+):
+    chance, cases, wanted = random.Random(1), [], []
+    for case in generate(1_000, 9, "tame"):
+        if any(source.topic for source in case.sources):
+            expected = reference.run(
+                replace(engine_case(case), isolation="isolated", options={"thorough": True})
+            )
+            if not expected.findings:
+                batches = [None, [chance.randint(1, 9) for _ in range(4)]][len(cases) % 2]
+                cases.append(replace(engine_case(case), batches=batches))
+                wanted.append(expected.comparable())
+    found = [trace.comparable() for trace in spark_engine.run_many(cases)]
+    assert [number for number, one in enumerate(found) if one != wanted[number]] == []
+    assert len(cases) > 40
 
 
 def test_kafka_10_values_tombstones_holes_and_ends(spark_engine):
