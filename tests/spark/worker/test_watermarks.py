@@ -7,7 +7,7 @@ from wallaroo_spark.worker.replay import ReplayedTime
 from wallaroo_spark.worker.tracker import Tracker
 
 import wallaroo
-from wallaroo.windowing.watermarks import FOREVER, NEVER, NO_TIME
+from wallaroo.windowing.watermarks import NO_TIME
 
 
 def application(**timed):
@@ -17,36 +17,6 @@ def application(**timed):
 
 
 BY_EVENT = {"event_time": lambda message: 0}
-
-
-@pytest.mark.parametrize("delay", [0, 3])
-@pytest.mark.parametrize(
-    ("timed", "seen"),
-    [
-        ({}, [10, 10, 20, 50, FOREVER]),
-        (BY_EVENT, [7, 7, 7, 7, FOREVER]),
-        ({**BY_EVENT, "idle_after": 30}, [7, 7, 7, 37, FOREVER]),
-    ],
-    ids=["arrival", "event", "idle"],
-)
-def test_time_3_a_watermark_goes_on_with_the_log_over_batches(timed, seen, delay):
-    built = application(**timed)
-    log = [
-        (0, 10, What.MESSAGE, 0, 7),
-        (1, 10, What.MESSAGE, 0, 5),
-        (2, 20, What.MESSAGE, 0, NO_TIME),
-        (3, 50, What.TICK, 0, NO_TIME),
-        (4, 50, What.END, 0, NO_TIME),
-    ]
-    known = None
-    found = [ReplayedTime(built).of({"p": delay})]
-    for _, *moment in log:
-        watermarks = ReplayedTime(built, known)
-        watermarks.move(*moment)
-        known = watermarks.clock([])
-        found.append(watermarks.of({"p": delay}))
-    assert found[1:] == [watermark - delay for watermark in seen]
-    assert found[0] == (NEVER if timed else -delay)
 
 
 @pytest.mark.parametrize("delay", [0, 3])
