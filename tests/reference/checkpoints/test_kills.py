@@ -1,44 +1,15 @@
-"""recover-1 and recover-2 on the reference engine: kills, and restarts from the checkpoint."""
+"""graph-4 on the reference engine: a generator that is killed, and started again."""
 
 from __future__ import annotations
 
 import json
 from itertools import accumulate
 
-from counted import Count, counting, send, sink
+from counted import Count, sink
 from receiving import eventually
 from served import BOTH
-from wallaroo_reference.checkpoints.store import Store
 
 import wallaroo
-
-
-def position(tmp_path):
-    """Return how many records the stored state knows."""
-    store = Store(tmp_path / "c" / "reference", read_only=True)
-    head = store.head()
-    store.close()
-    return 0 if head is None else head.moment.sequence
-
-
-def stopped(handle):
-    handle.stop()
-    summary = handle.wait(60)
-    assert summary is not None
-    assert summary.problem is None
-    return summary
-
-
-@BOTH
-def test_stop_1_a_stop_in_order_leaves_nothing_to_repeat(serve, receiver, isolation, tmp_path):
-    application = counting(receiver.port)
-    handle = serve(application, isolation, own={"checkpoint_interval": 1000})
-    send(handle, *"abcab")
-    stopped(handle)
-    assert position(tmp_path) == 5
-    handle = serve(application, isolation)
-    stopped(handle)
-    assert receiver.everything() == b"a 1\nb 1\nc 1\na 2\nb 2\n"
 
 
 class Numbers:
