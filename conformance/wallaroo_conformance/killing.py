@@ -48,7 +48,6 @@ class Mutant:
         shown_by: how it is found: by cases, by a live server, by one that reads and writes Kafka,
             or by mistakes that the language must refuse.
         during: puts the fault in place for a while, where `make` returns an engine without it.
-        slow: it takes minutes, so it is run only where its home is asked for by name.
     """
 
     name: str
@@ -58,7 +57,6 @@ class Mutant:
     home: str = "reference"
     shown_by: Literal["cases", "live", "brokers", "language"] = "cases"
     during: Callable[[], AbstractContextManager[object]] = nullcontext
-    slow: bool = False
 
     def __post_init__(self) -> None:
         if self.rule:

@@ -27,7 +27,7 @@ from wallaroo.trace import Trace
 
 NIGHTLY = settings.get_current_profile_name() == "nightly"
 BUDGET = Budget(5_000 if NIGHTLY else 600)
-ALL = [mutant for mutant in installed_mutants() if not mutant.slow]
+ALL = installed_mutants()
 MUTANTS = [mutant for mutant in ALL if mutant.rule]
 SURVIVORS = [mutant for mutant in ALL if not mutant.rule]
 SHOWN_BY_CASES, SHOWN_LIVE, SHOWN_BY_BROKERS, SHOWN_BY_MISTAKES = (

@@ -58,6 +58,7 @@ _OF_TRIPLES: _Edge = (_DECODER, _ENCODER)
 _COUNT, *_ = STATEFUL  # the plainest
 _REMEMBER, *_ = STATEFUL.having(Trait.OF_STEP)
 _NUMBER = 5  # of partitions
+_FEW = (b"a", b"b a c", b"", b"y", b"zx", b"x", b"a")  # payloads, of which builders see none
 
 
 def tour(tone: Tone) -> list[ConformanceCase]:
@@ -118,13 +119,14 @@ def _states() -> Iterator[ConformanceCase]:
         made = step(_COUNT, route=listed.route)
         yield _alone(made, partitions=(partition,), number=_NUMBER)
     for builder, name in product(BUILDERS, (_COUNT, *STATEFUL.having(Trait.ALTERS_SILENTLY))):
-        yield _alone(step(name), partitions=(PartitionSpec("keyed", builder),))
+        partitions = (PartitionSpec("keyed", builder),)
+        yield _alone(step(name), partitions=partitions, inputs=_each(_FEW))
 
 
 def _alone(*made: StepSpec, edge: _Edge = _EXACT, **fields: Any) -> ConformanceCase:
     """Return a row over all payloads; those that may end the run come last."""
-    inputs = _each(TRIPLES if edge == _OF_TRIPLES else (*GOING_ON, ENDING[0]))
-    return row(*made, decoder=edge[0], encoders=edge[1:], inputs=inputs, **fields)
+    fields.setdefault("inputs", _each(TRIPLES if edge == _OF_TRIPLES else (*GOING_ON, ENDING[0])))
+    return row(*made, decoder=edge[0], encoders=edge[1:], **fields)
 
 
 def _each(payloads: Sequence[bytes]) -> tuple[Input, ...]:

@@ -62,8 +62,6 @@ def kill_matrix(options: argparse.Namespace) -> int:
 
 
 def _fits(mutant: Mutant, pattern: str) -> bool:
-    if mutant.slow:
-        return mutant.home == pattern
     names = (mutant.name, mutant.home, mutant.rule)
     return any(fnmatch.fnmatchcase(name, pattern) for name in names)
 

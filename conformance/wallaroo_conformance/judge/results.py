@@ -43,7 +43,6 @@ class Failure:
         may_be_same: it was found after another failure and may have the same cause.
         alone: whether it also fails in a job of its own; `False`: cases of a job are not isolated.
         cut_short: the check ended before the case was as small as it gets.
-        jobs: engine jobs that the reduction took.
         stored: the file it was stored in, `None` if it was not.
         judged_by: what says what it had to give: the reference, or of the reference the definition.
     """
@@ -56,7 +55,6 @@ class Failure:
     may_be_same: bool = False
     alone: bool = True
     cut_short: bool = False
-    jobs: int = 0
     stored: str | None = None
     judged_by: str = "reference"
 
@@ -108,7 +106,6 @@ class Failure:
             "text": self.text,
             "alone": self.alone,
             "cut short": self.cut_short,
-            "jobs": self.jobs,
             "stored": self.stored,
             "judged by": self.judged_by,
         }
@@ -185,6 +182,7 @@ class Report:
             "seconds": round(self.seconds, 3),
             "first failure": self.first_failure and round(self.first_failure, 3),
             "versions": dict(self.versions),
+            "rules": self.rules,
             "laws": [vars(law) for law in self.laws],
             "failures": [failure.to_json() for failure in self.failures],
             "problems": list(self.problems),

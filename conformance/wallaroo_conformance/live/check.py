@@ -21,7 +21,7 @@ from wallaroo_conformance.live.checkpoints import moving_scenario
 from wallaroo_conformance.live.kafka import KAFKA_LAWS, SCENARIOS
 from wallaroo_conformance.live.random_steps import random_scenario
 from wallaroo_conformance.live.run import LiveRun, Scenario
-from wallaroo_conformance.live.scenarios import DEATH, RECOVERING_TOUR, SPECIAL, TOUR
+from wallaroo_conformance.live.scenarios import SPECIAL
 from wallaroo_conformance.live.served import OTHER, BrokenRuleError
 from wallaroo_conformance.live.topics import KafkaRun, KafkaScenario
 from wallaroo_conformance.search.budget import Outcome
@@ -203,11 +203,6 @@ def _scenarios(engine: Engine, random_seed: int) -> Iterator[tuple[Scenario, Iso
     """Yield what is run, each with its mode; at last, for some time, what chance decides."""
     capabilities = engine.capabilities()
     modes = sorted(capabilities.isolation)  # trusting last: `wallaroo run` mostly uses that
-    always_logs = capabilities.recovery and capabilities.always_logs
-    # For an engine that always logs, a checkpoint makes no difference to a tour, or to a death.
-    yield from [(TOUR, mode) for mode in (modes[1:] if always_logs else modes)]
-    # What is on disk does not depend on the mode, so kills are tried in one mode.
-    yield from [(RECOVERING_TOUR, modes[0])] + [(DEATH, modes[0])] * (not always_logs)
     yield from [(scenario, modes[-1]) for scenario in SPECIAL]
     rng, number = Random(random_seed), 0  # noqa: S311 - no secret
     end = time.monotonic() + _SECONDS

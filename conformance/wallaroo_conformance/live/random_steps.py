@@ -23,7 +23,11 @@ def random_scenario(rng: Random, *, may_recover: bool) -> Scenario:
     def script(run: LiveRun) -> None:
         for _ in range(_STEPS):
             _step(run, rng)
-        run.finished()
+        run.delivered(("order-2", "frame-5"))
+        if not run.recovers and rng.random() < 1 / 4:
+            run.kill()
+        else:
+            run.finished()
 
     return Scenario(rng.choice(PLAIN), script, (), recovers=may_recover and rng.random() < 1 / 2)
 

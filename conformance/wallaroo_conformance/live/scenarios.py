@@ -11,7 +11,6 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from wallaroo.frames import DEFAULT_MAX_SIZE
@@ -23,56 +22,6 @@ from wallaroo_conformance.live.run import EARLIER_LETTER, LiveRun, Scenario
 from wallaroo_conformance.live.windows import kills_with_open_windows, time_passes
 
 _BYTES = ("frame-1", "frame-2", "frame-3", "frame-4", "frame-5")
-
-
-# -- each rule once ----------------------------------------------------------------------------
-
-
-def _tour(run: LiveRun) -> None:
-    # One connection first, so that a parser's fault is not taken for one of several connections.
-    first = run.connect("first")
-    run.send(first, [b"a", b"b"])
-    run.delivered(("order-2",))
-    run.send(first, [b"ab", b"a"], [1])
-    run.send(first, [b"", b"a"])
-    run.begin(first, b"b", 1)
-    run.complete(first)
-    run.begin(first, b"cab", 0)
-    run.complete(first)
-    second = run.connect("first")
-    run.send(second, [b"ab", b"a"], [1])
-    run.begin(second, b"ba", 1)
-    run.send(first, [b"c"])
-    run.complete(second)
-    run.delivered(("frame-5",))
-    run.refuse(second, run.claim("first"))
-    run.begin(first, b"abc", 1)
-    run.complete(first)
-    if run.recovers:
-        # Once with everything delivered, so that wrong state is not mistaken for lost outputs.
-        run.delivered(("frame-3",))
-        run.kill_and_restart()
-        first = run.send("first", [b"c", b"a"])
-    run.sink_goes(("first", 0))
-    # After a restart it is waited for the other sink's outputs. While one is away an engine may let
-    # the others wait for it between two batches, so these frames should come in one.
-    run.send(first, [b"b", b"a"], () if run.recovers else [3, 2])
-    run.sink_returns(("first", 0))
-    if run.recovers:
-        run.sink_goes(("first", 1))
-        run.send(first, [b"c", b"a"])
-        run.let_it_store()  # so that outputs that wait are not all made again
-        run.kill_and_restart()
-        run.sink_returns(("first", 1))
-        first = run.send("first", [b"a", b"c"])
-    run.begin(first, b"lost", 2)
-    run.finish(first)
-    run.finished()
-
-
-def _death(run: LiveRun) -> None:
-    run.send("first", [b"a", b"b"])
-    run.kill()
 
 
 # -- special input -----------------------------------------------------------------------------
@@ -332,13 +281,6 @@ def _ends_by_itself(rule: str, last: bytes, letters: int) -> Callable[[LiveRun],
 
 
 # -- all of them -------------------------------------------------------------------------------
-
-TOUR = Scenario(apps.PLAIN[0], _tour, (*_BYTES, "order-2", "sink-3", "stop-1"))
-"""Touches rules once; it runs in each mode that an engine has."""
-
-DEATH = Scenario(apps.PLAIN[0], _death, ("frame-4",))
-
-RECOVERING_TOUR = replace(TOUR, rules=(*TOUR.rules, "recover-1", "recover-2"), recovers=True)
 
 SPECIAL: tuple[Scenario, ...] = (
     Scenario(apps.INPUT, _special_input, (*_BYTES, "order-2", "stop-1")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -17,13 +16,11 @@ from wallaroo.junit import JUnitCase, JUnitSuite, junit
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.readable import application_text, input_text, module_text, run_text
 from wallaroo_conformance.judge.law import Law, LawResult
-from wallaroo_conformance.judge.results import Report
+from wallaroo_conformance.judge.results import Report, reports_to_json
 from wallaroo_conformance.judge.rules import RULES, Rule
 from wallaroo_conformance.killing import Kill
 from wallaroo_conformance.report import showing
 from wallaroo_conformance.report.showing import cases_text, failure_text
-
-MATRIX_FORMAT = "wallaroo-matrix/1"
 
 _CHAPTERS = Path(__file__).parents[3] / "docs" / "spec"  # of a checkout
 _LONGEST = 20_000  # characters of one text in Markdown: a summary page holds 1 MiB
@@ -193,7 +190,7 @@ def _junit_case(report: Report, law: LawResult) -> JUnitCase:
 def write_matrix(
     reports: Sequence[Report], directory: Path, published: str | None = None
 ) -> Iterator[Path]:
-    """Write ``index.html``, ``matrix.json`` and a badge ``ENGINE.svg``; yield each file.
+    """Write a page, the reports as JSON (``matrix.json``) and badges ``ENGINE.svg``; yield each.
 
     Args:
         reports: of the engines, in the order of the columns.
@@ -204,7 +201,7 @@ def write_matrix(
     page = directory / "index.html"
     files = {
         page: html(reports, spec=chapters_for(page, published)),
-        directory / "matrix.json": json.dumps(_matrix(reports), indent=1) + "\n",
+        directory / "matrix.json": reports_to_json(reports),
     }
     for report in reports:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", report.engine)
@@ -220,55 +217,3 @@ def badge(report: Report) -> str:
     claimed = len(statuses) - statuses.count("unsupported")
     said = f"{statuses.count('kept')} of {claimed} rules"
     return rendered("badge.svg", report=report, said=said)
-
-
-def _matrix(reports: Sequence[Report]) -> dict[str, Any]:
-    """Return the matrix as JSON values: engines, then rules with a cell for each engine."""
-    return {
-        "format": MATRIX_FORMAT,
-        "engines": [
-            {
-                "name": report.engine,
-                "versions": dict(report.versions),
-                "date": report.date,
-                "seed": report.seed,
-                "profile": report.profile,
-                "cases": report.supported,
-                "runs": report.cases,
-                "seconds": round(report.seconds, 1),
-                "exit": report.exit_code,
-                "problems": list(report.problems),
-            }
-            for report in reports
-        ],
-        "rules": [
-            {
-                "rule": rule.id,
-                "title": rule.title,
-                "engines": {report.engine: _matrix_cell(report, rule.id) for report in reports},
-            }
-            for rule in _asked(reports)
-        ],
-    }
-
-
-def _matrix_cell(report: Report, rule: str) -> dict[str, Any]:
-    laws = [law for law in report.laws if law.rule == rule]
-    return {
-        "status": report.rules.get(rule, "not exercised"),
-        "cases": report.exercised(rule),
-        "notes": sorted({law.note for law in laws if law.note and law.status != "kept"}),
-        "failures": [
-            {
-                "law": failure.law,
-                "rules": list(failure.rules),
-                "says": failure.says,
-                "crash": failure.crash and failure.crash.error,
-                "case": failure.case and failure.case.to_json(),
-                "python": failure.case
-                and module_text(failure.case, f"{failure.rule} {failure.law}"),
-            }
-            for failure in report.failures
-            if failure.rule == rule
-        ],
-    }

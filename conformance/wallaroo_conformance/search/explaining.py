@@ -28,7 +28,7 @@ def failure_of(judge: Judge, failing: Failing, *, reduce: bool) -> Failure:
         failing: the case.
         reduce: reduce it first; else it is shown as it is.
     """
-    runner, jobs = judge.runner, judge.runner.jobs
+    runner = judge.runner
     with runner.reducing():
         reduced = _reduced(judge, failing) if reduce else failing
         cut_short = runner.ended or not reduce
@@ -45,7 +45,6 @@ def failure_of(judge: Judge, failing: Failing, *, reduce: bool) -> Failure:
         judged_by=reduced.meaning.judged_by,
         alone=isolated,
         cut_short=cut_short,
-        jobs=runner.jobs - jobs,
         may_be_same=bool(judge.findings.failures),
     )
 

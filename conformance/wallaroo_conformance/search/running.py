@@ -63,7 +63,6 @@ class Runner:
         self.capabilities: Capabilities = engine.capabilities()
         self.job = job
         self.options = dict(options or {})
-        self.jobs = 0
         self.cases = 0
         self.seconds_a_job = 0.0  # of the last job of several cases
         self.given_up = ""
@@ -143,7 +142,6 @@ class Runner:
         return engine_case(case, options=self.options_for(case))
 
     def _run_case(self, case: ConformanceCase) -> Result:
-        self.jobs += 1
         self.cases += 1
         try:
             return self._checked(self.engine.run(self._engine_case(case)))
@@ -160,7 +158,6 @@ class Runner:
         Raises:
             _JobError: the engine failed, on whichever case.
         """
-        self.jobs += 1
         self.cases += len(cases)
         built = [self._engine_case(case) for case in cases]
         begun = time.perf_counter()

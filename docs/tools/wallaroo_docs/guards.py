@@ -34,7 +34,7 @@ def mutants() -> dict[str, list[str]]:
     """Return for each rule the names of the mutants that break it."""
     found: dict[str, list[str]] = {rule: [] for rule in RULES}
     for mutant in installed_mutants():
-        if mutant.rule and not mutant.slow:
+        if mutant.rule:
             found[mutant.rule].append(f"{mutant.name} ({mutant.home})")
     return found
 

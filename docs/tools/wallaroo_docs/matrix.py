@@ -25,14 +25,13 @@ def _table() -> str:
         f"| engine | version | {' | '.join(_STATUSES)} | cases | |",
         f"|---|---|{'---:|' * len(_STATUSES)}---:|---|",
     ]
-    lines += [_row(engine, form["rules"]) for engine in form["engines"]]
+    lines += [_row(report) for report in form["reports"]]
     return "\n".join(lines) + "\n"
 
 
-def _row(engine: dict[str, Any], rules: list[dict[str, Any]]) -> str:
-    name = engine["name"]
-    statuses = [rule["engines"][name]["status"] for rule in rules]
+def _row(report: dict[str, Any]) -> str:
+    name, statuses = report["engine"], [*report["rules"].values()]
     counts = " | ".join(str(statuses.count(status)) for status in _STATUSES)
-    version = engine["versions"].get(name, engine["versions"]["wallaroo"])
+    version = report["versions"].get(name, report["versions"]["wallaroo"])
     badge = f"![{name}](assets/conformance/{name}.svg)"
-    return f"| {name} | {version} | {counts} | {engine['cases']:,} | {badge} |"
+    return f"| {name} | {version} | {counts} | {report['footer']['supported']:,} | {badge} |"

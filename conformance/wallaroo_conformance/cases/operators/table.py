@@ -25,7 +25,6 @@ class Trait(enum.Enum):
     NUMBERS = "of a partition function: gives numbers, as 64-bit partitions want them"
     REMEMBERS = "keeps something from call to call: each case gets one of its own"
     FALSY_STATE = "of a builder: builds a state that is false"
-    ENDS_THE_RUN = "of a builder: ends the process, whatever the message"
     ALTERS_MESSAGE = "alters a message that it is only to read"
     ALTERS_SILENTLY = "alters the state and says changed=False"
     ALIASES = "puts into output or state what another holds too"
@@ -103,10 +102,3 @@ class Table(dict[str, Any]):
                 for _ in range(1 + common * self.has(name, Trait.COMMON))
             ]
         )
-
-    def siblings(self) -> list[tuple[str, ...]]:
-        """Return the names of operators that are instances of one class, for each such class."""
-        families: dict[type, list[str]] = {}
-        for name in self.arguments:
-            families.setdefault(type(self[name]), []).append(name)
-        return [tuple(family) for family in families.values() if len(family) > 1]
