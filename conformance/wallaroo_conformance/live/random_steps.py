@@ -34,10 +34,12 @@ def random_scenario(rng: Random, *, may_recover: bool) -> Scenario:
 
 def _step(run: LiveRun, rng: Random) -> None:
     kinds = ["connect", "send", "send", "begin", "finish", "refuse", "sink goes", "sink returns"]
-    kind = rng.choice([*kinds, *["kill"] * run.recovers])
+    kind = rng.choice([*kinds, *["kill", "store"] * run.recovers])
     sink = rng.choice(list(run.peers))
     if kind == "kill":
         run.kill_and_restart()
+    elif kind == "store":
+        run.let_it_store()
     elif kind == "sink goes":
         run.sink_goes(sink)
     elif kind == "sink returns":

@@ -263,7 +263,7 @@ class LiveRun(ServedRun):
 
     def sink_goes(self, sink: SinkId) -> None:
         """Let a sink go away, once it has read what there is."""
-        self.delivered(("sink-3", "order-2"))
+        self.delivered(("order-2", "frame-5", "sink-3"))
         self.peers[sink].go_away()
         self.note(f"the sink {sink} goes away")
 

@@ -49,7 +49,7 @@ def _special_input(run: LiveRun) -> None:
     ):
         run.refuse(run.connect("signed"), claim + behind, [b"good", b""])
         run.send(other, [b"go on"], rules=("frame-3",))
-    run.delivered(("frame-3",))
+    run.delivered(("frame-3", "frame-5"))
     for source in ("two", "many"):
         size = len(run.framed(source, [b"lost"]))
         for place in (1, size - 5, size - 4, size - 1):  # in the header, and behind it
@@ -280,6 +280,25 @@ def _ends_by_itself(rule: str, last: bytes, letters: int) -> Callable[[LiveRun],
     return script
 
 
+# -- kills -------------------------------------------------------------------------------------
+
+
+def _killed(run: LiveRun) -> None:
+    """Kill the server, first when all is delivered, so that states cannot hide behind outputs."""
+    run.send("first", [b"a", b"b", b"ab", b"a"])
+    run.delivered(("order-2",))
+    run.let_it_store()
+    run.kill_and_restart()
+    first = run.send("first", [b"c", b"a"])
+    run.sink_goes(("first", 1))
+    run.send(first, [b"c", b"a"])
+    run.let_it_store()  # so that outputs that wait are not all made again
+    run.kill_and_restart()
+    run.sink_returns(("first", 1))
+    run.send("first", [b"a", b"c"])
+    run.finished()
+
+
 # -- all of them -------------------------------------------------------------------------------
 
 SPECIAL: tuple[Scenario, ...] = (
@@ -297,6 +316,7 @@ SPECIAL: tuple[Scenario, ...] = (
     Scenario(apps.CHECKED, _ends_by_itself("dead-3", apps.QUIT, 0), ("dead-3",)),
     Scenario(apps.TIME, time_passes, ("time-1", "time-5")),
     Scenario(apps.TIME, time_passes, ("time-1", "time-5", "recover-1"), recovers=True),
+    Scenario(apps.PLAIN[0], _killed, ("recover-1", "recover-2"), recovers=True),
     Scenario(apps.RECOVERY, kills_with_open_windows, ("recover-1", "recover-2"), recovers=True),
     Scenario(apps.PLAIN[0], mixes, ("recover-3",), recovers=True),
     Scenario(apps.OLDER, old_states, ("recover-4",), recovers=True),

@@ -11,8 +11,9 @@ from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.tour import tour
 
-_FIRST_CHUNK = 256
-_FIRST_CHUNK_OF_FEW = 32
+_FIRST_CHUNK, _FIRST_CHUNK_OF_FEW = 256, 32
+_TOUR, _TOUR_OF_FEW = 1, 3
+"""Numbers of the chunks that are the tour: some 250 cases have been drawn before."""
 _SIMPLE = 2 / 5
 """The share of cases without time and windows."""
 
@@ -36,7 +37,7 @@ class Generation:
         seed: of the generation.
         modes: isolation modes of the engine.
         most: most cases in a chunk that is drawn.
-        few: begin with a small chunk, for a search that stops at its first failure.
+        few: begin with small chunks, for a search that stops at its first failure.
         kafka: the engine reads and writes Kafka.
     """
 
@@ -53,18 +54,18 @@ class Generation:
         self._tame, self._tones = _TONES_OF[modes & _BOTH or _ISOLATED]
         self._most = most
         self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
+        self._tour = _TOUR_OF_FEW if few else _TOUR
         self._kafka = kafka
         self._numbers = counting()  # of chunks
 
     def next_chunk(self, left: int | None, *, simple: bool = False) -> list[ConformanceCase]:
         """Return the next cases, at most `left`; all that are drawn may be `simple`.
 
-        Most faults show in few random cases, so the first chunk is small. Then comes the tour of
-        all operators. From then on each chunk has twice as many as the one before, until it is as
-        large as a job may be, since every job costs something.
+        Most faults show in few random cases, so the first chunks are small. Each has twice as many
+        as the one before, until it is as large as a job may be, since every job costs something.
         """
         number = next(self._numbers)
-        if number == 1:
+        if number == self._tour:
             return [case for tone in self._tones for case in tour(tone)][:left]
         size = min(self._first << number, self._most)
         count = size if left is None else min(size, left)

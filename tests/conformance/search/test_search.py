@@ -44,9 +44,9 @@ def test_the_tour_comes_behind_the_first_cases_of_chance() -> None:
 
 def test_a_search_for_the_first_failure_begins_with_few_cases() -> None:
     few = Generation(0, frozenset({"isolated"}), MOST_CASES_A_JOB, few=True)
-    drawn, fixed, later = (few.next_chunk(None) for _ in range(3))
-    assert [len(drawn), len(later)] == [32, 128]
-    assert fixed == tour("any")
+    chunks = [few.next_chunk(None) for _ in range(5)]
+    assert [len(chunks[at]) for at in (0, 1, 2, 4)] == [32, 64, 128, 512]
+    assert chunks[3] == tour("any")
 
 
 def test_an_engine_that_refuses_graphs_gets_no_more_of_them(
