@@ -57,24 +57,18 @@ def only_short(message: Any) -> Any:
 
 
 @COMPUTATIONS.add()
-@wallaroo.computation(name="falsy")
-def falsy(message: Any) -> Any:
-    """Give one of the messages that are false and still messages."""
-    return chosen(message, (0, "", b"", [], False, (), {}, 0.0))
+@wallaroo.computation(name="look-alike")
+def look_alike(message: Any) -> Any:
+    """Give one of the messages that are false and still messages, or that look alike."""
+    return chosen(message, (0, "", b"", [], False, (), {}, 0.0, "1", b"1", 1, (1,), True, 1.0))
 
 
 @COMPUTATIONS.add()
-@wallaroo.computation(name="wrap")
-def wrap(message: Any) -> Any:
-    """Put the message into a list."""
-    return message if isinstance(message, list) else [message]
-
-
-@COMPUTATIONS.add()
-@wallaroo.computation(name="record")
-def record(message: Any) -> Any:
-    """Make a dict of the message."""
-    return {"text": str(message)[:8], "marks": []}
+@wallaroo.computation(name="contain")
+def contain(message: Any) -> Any:
+    """Put the message into a list, or its text into a dict."""
+    listed = message if isinstance(message, list) else [message]
+    return chosen(message, (listed, {"text": str(message)[:8], "marks": []}))
 
 
 @COMPUTATIONS.add()
@@ -99,13 +93,6 @@ def clear(message: Any) -> Any:
     if isinstance(message, (list, dict)):
         message.clear()
     return message
-
-
-@COMPUTATIONS.add()
-@wallaroo.computation(name="disguise")
-def disguise(message: Any) -> Any:
-    """Give one of five messages that look alike."""
-    return chosen(message, ("1", b"1", 1, (1,), True, 1.0))
 
 
 @COMPUTATIONS.add()

@@ -59,30 +59,21 @@ def twice(message: Any) -> Any:
 
 
 @MULTI_COMPUTATIONS.add()
-class Gaps:
-    """Leaves gaps between what it gives. Written as a class."""
+class Items:
+    """Gives none in both ways, items that are false, and gaps between items. Written as a class."""
 
     def name(self) -> str:
         """Return the computation's name."""
-        return "gaps"
+        return "items"
 
     def compute_multi(self, message: Any) -> Any:
-        """Give two messages, and `None` around them."""
-        return (None, str(message)[:6], None, 0)
-
-
-@MULTI_COMPUTATIONS.add()
-@wallaroo.computation_multi(name="nothing")
-def nothing(message: Any) -> Any:
-    """Give `None` or an empty list: none in both ways."""
-    return None if len(str(message)) % 2 else []
-
-
-@MULTI_COMPUTATIONS.add()
-@wallaroo.computation_multi(name="falsy items")
-def falsy_items(message: Any) -> Any:
-    """Give messages that are false and still messages."""
-    return iter(["", 0, False, [], str(message)[:3]])
+        """Give one of several lists."""
+        written = str(message)[:6]
+        lists: tuple[Any, ...] = (
+            *(None, [], (None, written, None, 0), iter(["", 0, False, [], written])),
+            *((message, True), [None, uncommon(message), written]),
+        )
+        return chosen(message, lists)
 
 
 @MULTI_COMPUTATIONS.add(Trait.FINDING)
@@ -115,13 +106,6 @@ class Page(dict[str, int]):
 
 
 @MULTI_COMPUTATIONS.add()
-@wallaroo.computation_multi(name="odd items")
-def odd_items(message: Any) -> Any:
-    """Give messages that are easily taken for none, behind a gap."""
-    return [None, uncommon(message), str(message)[:4]]
-
-
-@MULTI_COMPUTATIONS.add()
 @wallaroo.computation_multi(name="wrong shape")
 def wrong_shape(message: Any) -> Any:
     """Give what is no list of messages, on a message with a y."""
@@ -136,13 +120,6 @@ def wrong_shape(message: Any) -> Any:
         *(Page(), list, object(), {}, (), b"", False),
     )
     return chosen(written, shapes)
-
-
-@MULTI_COMPUTATIONS.add()
-@wallaroo.computation_multi(name="pair of items")
-def pair_of_items(message: Any) -> Any:
-    """Give two messages as a tuple that could be taken for output and flag."""
-    return (message, True)
 
 
 class Counted:

@@ -137,16 +137,25 @@ def count_then_refuse(message: Any, state: Any) -> Any:
     return (state.pages, True)
 
 
+def _wrong(written: str) -> Any:
+    """Return what is no pair of output and flag."""
+    shapes = (
+        *(None, written, [written, True], (written,), (written, 1), (True, written)),
+        *((written, None), {written: 1, True: 2}, (written, "True"), (written, True, True)),
+        *(iter((written, True)), (written, Agreeable()), (written, Undecided()), Agreeable()),
+        *((written, Disguised()), Answer(written, 1), Answer(written, None), (), True, False),
+        *((None, 1), (None, 0), (written, 1.0), ((written, True),), Strange((written,))),
+    )
+    return chosen(written, shapes)
+
+
 @STATE_COMPUTATIONS.add(Trait.FINDING)
 @wallaroo.state_computation(name="wrong pair")
 def wrong_pair(message: Any, state: Any) -> Any:
     """Alter the state, then return what is no pair of output and flag, on a message with a y."""
     state.pages += 1
     written = str(message)
-    if "y" not in written:
-        return Answer(written[:6], True)
-    shapes = (None, written, [written, True], (written,), (written, 1), (True, written), (1, None))
-    return chosen(written, shapes)
+    return _wrong(written) if "y" in written else Answer(written[:6], True)
 
 
 @STATE_COMPUTATIONS.add()
@@ -155,14 +164,7 @@ def wrong_pair_then_count(message: Any, state: Any) -> Any:
     """Return what is no pair of output and flag, on a message with a y, before it counts."""
     written = str(message)
     if "y" in written:
-        shapes = (
-            *(None, written, [written, True], (written,), (written, 1), (True, written)),
-            *((written, None), {written: 1, True: 2}, (written, "True"), (written, True, True)),
-            *(iter((written, True)), (written, Agreeable()), (written, Undecided()), Agreeable()),
-            *((written, Disguised()), Answer(written, 1), Answer(written, None), (), True, False),
-            *((None, 1), (None, 0), (written, 1.0), ((written, True),), Strange((written,))),
-        )
-        return chosen(written, shapes)
+        return _wrong(written)
     state.pages += 1
     pair: tuple[Any, ...] = (written[:6], True)
     return chosen(written, (Answer(*pair), Strange(pair), pair))

@@ -7,7 +7,6 @@ from typing import Any
 
 import wallaroo
 from wallaroo_conformance.cases.operators.common import chosen, complain, unportable
-from wallaroo_conformance.cases.operators.computing_multi import Lazy
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import Agreeable, uncommon
 
@@ -145,15 +144,6 @@ def lazy_complaint(message: Any, state: Any) -> Any:
         yield state.pages
 
     return (pages(), True)
-
-
-@STATE_MULTI_COMPUTATIONS.add(Trait.FINDING, Trait.RAISES_CONSUMED)
-@wallaroo.state_computation_multi(name="lazy items")
-def lazy_items(message: Any, state: Any) -> Any:
-    """Send the values of a dictionary, or a list that fails while it is consumed."""
-    state.pages += 1
-    given = {"pages": state.pages, "text": str(message)[:5]}
-    return (chosen(message, (given.values(), Lazy(given.values()))), True)
 
 
 @STATE_MULTI_COMPUTATIONS.add(Trait.FINDING)
