@@ -41,7 +41,7 @@ def main() -> None:
         Oracle(reference).ask(cases)
         observed = time.process_time()
         budget = Budget(options.cases)
-        check = Check(budget, seed=number, job=options.job, reference=reference)
+        check = Check(budget, seed=number, job=options.job)
         search = Search(engine, check)
         wall = time.monotonic()
         search.search()

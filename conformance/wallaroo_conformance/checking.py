@@ -16,7 +16,7 @@ from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.law import LawResult, Status
 from wallaroo_conformance.judge.laws import ANSWERS
-from wallaroo_conformance.judge.oracle import Judging
+from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.judge.results import Failure, Report, fits, versions
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
@@ -84,7 +84,7 @@ def _checked(search: Search) -> tuple[list[LawResult], list[Failure], list[str]]
     laws: list[LawResult] = []
     failures: list[Failure] = []
     try:
-        _refuse_blindness(search)
+        _refuse_blindness()
         for part in _PARTS:
             if check.fail_fast and failures:
                 break
@@ -112,11 +112,9 @@ def _checked(search: Search) -> tuple[list[LawResult], list[Failure], list[str]]
 
 
 class _Forgetful:
-    """An engine that loses each sink's last output: the canary."""
+    """The reference, which loses each sink's last output: the canary."""
 
-    def __init__(self, right: Judging) -> None:
-        self.name = "canary"
-        self._right = right
+    name = "canary"
 
     def capabilities(self) -> Capabilities:
         return Capabilities(isolation=frozenset({"isolated"}), live=False)
@@ -125,22 +123,21 @@ class _Forgetful:
         pass
 
     def run(self, case: Case) -> Trace:
-        trace = self._right.run(case)
+        trace = reference_oracle().reference.run(case)
         return replace(trace, outputs={sink: out[:-1] for sink, out in trace.outputs.items()})
 
     def run_many(self, cases: Iterable[Case]) -> list[Trace]:
         return [self.run(case) for case in cases]
 
 
-def _refuse_blindness(search: Search) -> None:
+def _refuse_blindness() -> None:
     """Make sure that a plainly broken engine is found to be broken, before any is called right.
 
     Raises:
         HarnessError: it is not found.
     """
-    right = search.oracle.reference
-    check = Check(Budget(_CANARY_CASES), fail_fast=True, reference=right)
-    canary = Search(cast("Engine", _Forgetful(right)), check)
+    check = Check(Budget(_CANARY_CASES), fail_fast=True)
+    canary = Search(cast("Engine", _Forgetful()), check)
     canary.search()
     if not canary.findings.failing:
         raise HarnessError("an engine that loses outputs was called right: nothing can be trusted")

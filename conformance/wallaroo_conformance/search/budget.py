@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from wallaroo.engine import Engine
 from wallaroo_conformance.cases.counterexamples import STORED
 from wallaroo_conformance.judge.law import LawResult
-from wallaroo_conformance.judge.oracle import Judging
 from wallaroo_conformance.judge.results import Failure
 
 MOST_CASES_A_JOB = 4_096
@@ -101,7 +100,6 @@ class Check:
         live: checks the live server; `None` leaves those rules out.
         store: directory that gets a file for each failure; what is there already is run first.
             `None`: nothing is stored.
-        reference: says what is right; `None`: the reference engine, and of it the definition.
         stop: set from outside, it ends the check before the next cases. Then, and at Ctrl-C, the
             report has what was found so far. `None`: Ctrl-C is raised.
     """
@@ -115,5 +113,4 @@ class Check:
     counterexamples: Path | None = STORED
     live: LiveCheck | None = None
     store: Path | None = None
-    reference: Judging | None = None
     stop: Event | None = None

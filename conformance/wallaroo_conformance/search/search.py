@@ -10,7 +10,7 @@ from wallaroo.engine import Engine
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.claims import Claims
-from wallaroo_conformance.judge.oracle import Oracle, oracle_for
+from wallaroo_conformance.judge.oracle import oracle_for
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
 from wallaroo_conformance.search.explaining import failure_of
@@ -84,7 +84,7 @@ class Search:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.check = check
-        self.oracle = Oracle(check.reference) if check.reference else oracle_for(engine)
+        self.oracle = oracle_for(engine)
         self._deadline = Deadline(check.budget.seconds, clock)
         self.runner = Runner(engine, check.job, check.options, self._deadline)
         can = self.runner.capabilities
