@@ -30,7 +30,7 @@ def no_state() -> ReferenceEngine:
 
 @pytest.fixture(scope="session")
 def kept() -> Report:
-    return check_engine("reference", Check(Budget(100)))
+    return check_engine("reference", Check(Budget(300)))
 
 
 @pytest.fixture(scope="session")
