@@ -95,7 +95,7 @@ def generate(
             batches=batches if rng.random() < 1 / 2 else None,
             number=rng.choice((1, 1, 1, 2, 3) if small else (None, None, 1, 2, 3, 4, 7)),
             isolation="isolated" if tone == "any" else "trusting",
-            on_error="stop" if rng.random() < 1 / 12 else "skip",
+            on_error="stop" if rng.random() < 1 / 6 else "skip",
             small=small,
         )
         found[case] = None

@@ -153,7 +153,7 @@ def test_an_installed_wheel_has_adapters_and_stored_cases(tmp_path: Path) -> Non
     done("hatchling", "build", "-t", "wheel", "-d", str(tmp_path), directory=ROOT)
     [wheel] = tmp_path.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
-    options = ["--no-live", "--cases", "20", "--rules", "compute-1"]
+    options = ["--no-live", "--cases", "200", "--rules", "compute-1"]
     said = done("wallaroo", "conform", "--adapter", "naive", *options)
     assert "naive: kept: 1 kept" in said
     assert " stored ones before them" in said
