@@ -58,7 +58,8 @@ _OF_TRIPLES: _Edge = (_DECODER, _ENCODER)
 _COUNT, *_ = STATEFUL  # the plainest
 _REMEMBER, *_ = STATEFUL.having(Trait.OF_STEP)
 _NUMBER = 5  # of partitions
-_ENDS = (b"quit",)  # alone: an end is not hidden behind what else goes wrong
+_ENDS, _STOPS = (b"quit",), (b"x", b"a")
+"""Few payloads, so that the end of a run is not hidden behind what else goes wrong."""
 _FEW = (b"a", b"b a c", b"", b"y", b"zx", b"x", b"a")  # payloads, of which builders see none
 
 
@@ -69,8 +70,9 @@ def tour(tone: Tone) -> list[ConformanceCase]:
         tone: `tame`: without the operators that make findings.
     """
     alone = [*_edges(), *_steps()]
-    ending = [replace(case, inputs=_each(_ENDS)) for case in alone if not _of_triples(case)]
-    found = [*alone, *ending, *_states(), *of_topics()]
+    short = [replace(case, inputs=_each(_ENDS)) for case in alone if not _of_triples(case)]
+    short += [replace(case, inputs=_each(_STOPS), on_error="stop") for case in short]
+    found = [*alone, *short, *_states(), *of_topics()]
     if tone == "tame":
         found = [replace(case, isolation="trusting") for case in found if not _finds(case)]
     Random(0).shuffle(found)  # noqa: S311 - no secret
