@@ -19,6 +19,14 @@ def count(message, state):
     return message, True
 
 
+class Numbers:
+    def initial_value(self):
+        return 0
+
+    def apply(self, last):
+        return last + 1
+
+
 @pytest.fixture(scope="module")
 def application(add_pipeline):
     builder = wallaroo.ApplicationBuilder("app")
@@ -51,6 +59,16 @@ def test_topology_nodes_stand_in_order_and_name_their_inputs(application):
 
 def test_topology_consumers_are_inputs_the_other_way_round(application):
     assert application.consumers == ((1,), (2,), (3,), (4, 5), (), (), (7,), (8,), (9,), ())
+
+
+def test_topology_a_source_is_called_as_its_decoder_or_as_its_pipeline(add_pipeline):
+    builder = wallaroo.ApplicationBuilder("app")
+    add_pipeline(builder)
+    builder.new_pipeline("numbers", wallaroo.GenSourceConfig(Numbers())).done()
+    decoded, made = builder.build().sources.values()
+    assert decoded.config.decoder is not None
+    assert (decoded.name, made.name) == (decoded.config.decoder.name, "numbers")
+    assert decoded.name != decoded.pipeline
 
 
 def test_topology_is_frozen(application):

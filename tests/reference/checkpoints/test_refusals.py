@@ -159,6 +159,24 @@ def test_a_refused_start_changes_nothing_on_disk(tmp_path):
     assert log.read_bytes() == before
 
 
+def test_what_is_half_deleted_is_not_called_whole(tmp_path, capsys):
+    filled(tmp_path / "c")
+    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
+    [log] = (tmp_path / "c" / "input").glob("*.log")
+    os.truncate(log, log.stat().st_size - 100)  # so that records are gone whose effect is stored
+    assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
+    assert "is half deleted: its state knows" in capsys.readouterr().err
+
+
+def test_a_checkpoint_in_use_is_said_to_be(tmp_path, capsys):
+    recovery = opened(tmp_path / "c")
+    main(["checkpoint", str(tmp_path / "c")])
+    assert "in use by a run" in capsys.readouterr().out
+    recovery.close()
+    main(["checkpoint", str(tmp_path / "c")])
+    assert "in use by a run" not in capsys.readouterr().out
+
+
 def test_an_older_copy_of_the_state_is_refused_once_the_log_is_cut(tmp_path):
     filled(tmp_path / "c", rounds=1)
     recovery = opened(tmp_path / "c")

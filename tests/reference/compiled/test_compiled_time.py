@@ -4,6 +4,7 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from counted import text
 from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
@@ -111,6 +112,16 @@ def test_window_9_what_update_leaves_when_it_raises_is_said_to_be_half_changed()
     (letter_,) = machine.dead_letters
     assert letter_.error == "u0 [trusting: the window of 'u' may be half changed]"
     assert [one.key for one in machine.windows()] == ["a"]
+
+
+def test_what_the_engine_itself_raises_is_no_dead_letter(monkeypatch):
+    def fails(*_):
+        raise ArithmeticError("of the engine")
+
+    machine = Compiled(counted(wallaroo.range_windows(4), event_time=event_time))
+    monkeypatch.setattr(type(machine._times), "turn", fails)
+    with pytest.raises(ArithmeticError, match="of the engine"):
+        machine.feed("p", [b"a0", b"a9"])
 
 
 class WithoutNine(Texts):

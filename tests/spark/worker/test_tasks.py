@@ -39,3 +39,8 @@ def test_all_tasks_from_which_outputs_leave_are_told_where_the_run_ends():
 def test_a_report_of_anything_is_sent_to_the_driver(name):
     assert Report(**{name: ["something"]})
     assert not Report()
+
+
+def test_what_tasks_of_a_host_have_worked_is_added_up():
+    reports = [Report(worked={"a": (1, 0.5)}), Report(worked={"a": (2, 1.0), "b": (3, 0.25)})]
+    assert Report.merged(reports).worked == {"a": (3, 1.5), "b": (3, 0.25)}
