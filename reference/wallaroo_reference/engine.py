@@ -36,7 +36,7 @@ from wallaroo_reference.options import add_arguments, checkpoint_options
 if TYPE_CHECKING:
     from wallaroo.transport.stored import StoredCheckpoint
 
-_SMALL: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1, "records_a_life": 3}
+_SMALL: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1, "records_a_life": 2}
 """`Case.options` with which short runs meet what else only long ones do: large numbers, restarts.
 
 The second frame's sequence number needs more than 32 bits. The first is a multiple of 3 and 5: what

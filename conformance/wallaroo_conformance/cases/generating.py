@@ -114,11 +114,14 @@ class _Table:
         self.builders = BUILDERS.choices(tone, common=30 if triples else 5)
         self.aggregations = AGGREGATIONS.choices(tone, common=2)
         single, multi = (1, 1) if triples else (3, 2)
+        self.stateful = (
+            *STATE_COMPUTATIONS.choices(tone, common=2, triples=triples) * single,
+            *STATE_MULTI_COMPUTATIONS.choices(tone, triples=triples) * multi,
+        )
         self.operators = (
             *COMPUTATIONS.choices(tone, triples=triples) * single,
             *MULTI_COMPUTATIONS.choices(tone, triples=triples) * multi,
-            *STATE_COMPUTATIONS.choices(tone, common=2, triples=triples) * single,
-            *STATE_MULTI_COMPUTATIONS.choices(tone, triples=triples) * multi,
+            *self.stateful,
             *self.aggregations * triples,
         )
         self.of_graphs = (*self.operators, *KEYS.choices(tone, common=1, triples=True))
@@ -126,7 +129,7 @@ class _Table:
         self.narrow = tuple(
             [name for name in STEPS.choices(tone, triples=triples) if STEPS.has(name, Trait.NARROW)]
         )
-        self.routes = ROUTES.choices(tone, common=1, triples=triples)
+        self.routes = ROUTES.choices(tone, common=6 if triples else 1, triples=triples)
         self.u64_routes = tuple(
             [name for name in ROUTES.choices(tone, common=1) if ROUTES.has(name, Trait.NUMBERS)]
         )
@@ -169,13 +172,16 @@ def _input(rng: Random, sources: int) -> Input:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _rows(rng: Random, sources: Sequence[SourceSpec], table: _Table) -> ConformanceCase:
-    """Return a row of steps behind each source, in the builder's form."""
+def _rows(
+    rng: Random, sources: Sequence[SourceSpec], table: _Table, operators: Sequence[str] = ()
+) -> ConformanceCase:
+    """Return a row of steps behind each source, in the builder's form; of these operators only."""
     partitions = [_partition(rng, table) for _ in range(rng.choice(_NUMBERS_OF_PARTITIONS))]
     rows: list[ConformanceCase] = []
     for _ in sources:
         encoders = rng.choices(table.encoders, k=rng.choice((1, 1, 1, 1, 1, 2, 2, 0)))
-        rows.append(row(*_row(rng, partitions, table), encoders=encoders))
+        steps = _row(rng, partitions, table, operators or table.operators)
+        rows.append(row(*steps, encoders=encoders))
     whole = together(rows, ())
     return replace(whole, sources=tuple(sources), partitions=tuple(partitions))
 
@@ -188,13 +194,15 @@ def _partition(rng: Random, table: _Table) -> PartitionSpec:
     return PartitionSpec(shape, rng.choice(table.builders), keys)
 
 
-def _row(rng: Random, partitions: Sequence[PartitionSpec], table: _Table) -> list[StepSpec]:
+def _row(
+    rng: Random, partitions: Sequence[PartitionSpec], table: _Table, operators: Sequence[str]
+) -> list[StepSpec]:
     """Return the steps behind a source, without their numbers."""
     deep = table.narrow and rng.random() < _DEEP  # many multi computations in a row
     steps: list[StepSpec] = []
     wanted = wide = 0  # a step's partition, mostly in order; multi computations so far
     for _ in range(_STEPS if deep else rng.choice(table.lengths)):
-        operator = rng.choice(table.narrow if deep else table.operators)
+        operator = rng.choice(table.narrow if deep else operators)
         wide += operator in MULTI_COMPUTATIONS
         if operator in MULTI_COMPUTATIONS and wide > 2 and not deep:
             continue  # outputs stay few
@@ -252,26 +260,28 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     ]
     plain = rng.random() < _PLAIN
     many_keys = small and rng.random() < 1 / 2
-    in_a_row = not plain and rng.random() < 1 / 8
-    marks = _OF_WINDOWS if in_a_row else _WRONG
-    records = _Records(rng, marks, plain=plain, many_keys=many_keys)
+    about = "all" if plain else rng.choice(_ABOUT)
+    records = _Records(rng, _MARKS_ABOUT[about], plain=plain, many_keys=many_keys)
     if plain:
         sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
         case = graph(*_plain_steps(rng), sources=sources)
     else:
         if records.all_equal:
             sources = [replace(source, event_time=None) for source in sources]
-        if rng.random() < 1 / 5:
+        if about == "states":
+            sources = sources[:1]
+            case = _rows(rng, sources, table, table.stateful)
+        elif rng.random() < 1 / 5:
             case = _rows(rng, sources, table)
         else:
             shared = rng.random() < 1 / 5  # all state computations are over one state partition
-            if in_a_row:
+            if about == "windows":
                 steps = _windows_in_a_row(rng, len(sources), table)
             else:
                 steps = _graph(rng, len(sources), table, many_keys=many_keys)
             case = graph(*steps, sources=sources, shared=shared)
             case = _with_other_sinks(rng, case)
-    expire_after = rng.choice((None, 10, 5, 20))
+    expire_after = rng.choice((10, 5, 20) if about == "states" else (None, 10, 5, 20))
     partitions = [replace(one, expire_after=expire_after) for one in case.partitions]
     case = replace(case, partitions=tuple(partitions))
     return replace(
@@ -496,7 +506,9 @@ _PAUSES = (0, 1, 2, 0, 1, 2, 60)
 """Gaps: all that is open or idle comes to its end in one turn."""
 _ODD_TIMES = (*(("x", "yes", "one", "half", "below") * 2), str(1 << 63), str(TIME_END - 1))
 """Mostly no event times; and the last one."""
-_OF_WINDOWS = "ucon"
 _WRONG = (*MARKS, *"uco", *(("no event time",) * 3), "filtered", "filtered", "not decoded")
+_ABOUT = (*("all",) * 12, "windows", "windows", "states", "states")
+"""What a case is about: rare things of one sort come together where there is nothing else."""
+_MARKS_ABOUT = {"all": _WRONG, "windows": tuple("ucon"), "states": tuple("bsvv")}
 _WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4), "end", "failed")
 _TICKS: tuple[What, ...] = ("frame", "tick")

@@ -1,6 +1,7 @@
 """Letters in a message's text that make a component fail, each at one place.
 
-Two of them make nothing fail: with them the message is of another type than others.
+Three of them make nothing fail: with one the state stays as it is, with the others the message is
+of another type.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ MARKS = {
     "d": "a computation drops it",
     "b": "a state computation raises before it has altered anything",
     "s": "a state computation raises",
+    "v": "a state computation only reads the state, and says so",
     "u": "update raises",
     "c": "combine raises",
     "o": "output raises",

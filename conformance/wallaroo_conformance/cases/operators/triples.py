@@ -32,6 +32,7 @@ EVENT_TIMES, KEYS = Table(), Table()
 _OF_STEP: Final = (Trait.OF_STEP, Trait.OF_TRIPLES)
 _LONGEST = 100  # characters: a text that comes to one entity twice would double each time
 _PARTS: Final = 3
+_READS: Final = "v"
 _NUMBERS: dict[str, Any] = {"yes": True, "one": 1.0, "half": 0.5, "below": -1}
 """Values that are not event times, although they can be compared with numbers."""
 
@@ -167,9 +168,10 @@ class ByAny(Extractor):
         keys: dict[str, tuple[Any, ...]] = {
             "a": (10, "-1", 2**40, -256),
             "b": (9, "b", ("b", 10), b"b"),
-            "c": (-1, "\u00e9", (), ("b", 9, (b"",))),
+            "c": (-1, "\u00e9", (), ("b", 9, (b"",)), "\u00e9" * 40_000),  # the last is too long
         }
-        return keys.get(message[0], ("",) * 4)[number % 4]
+        some = keys.get(message[0], ("",))
+        return some[number % len(some)]
 
 
 @KEYS.add(*_OF_STEP, name="by_alike")
@@ -221,15 +223,16 @@ class Remembering(Named):
 
     own_state: OwnState[Any] | None = None
 
-    def given(self, output: Any) -> Any:
-        """Return an output, in the builder's form with the flag that the state has changed."""
-        return (output, True) if self.own_state is None else output
+    def given(self, output: Any, *, changed: bool = True) -> Any:
+        """Return an output, in the builder's form with the flag whether the state has changed."""
+        return (output, changed) if self.own_state is None else output
 
     def noted(self, message: Any, state: Any) -> list[str]:
-        """Return the texts so far, the message's the last; two marks raise before and after."""
+        """Return the texts so far, the message's the last; three marks raise or note nothing."""
         if "b" in message[2]:
             fail(message[2])
-        state.notes.append(message[2][:_LONGEST])
+        if _READS not in message[2]:
+            state.notes.append(message[2][:_LONGEST])
         if "s" in message[2]:
             fail(message[2])
         notes: list[str] = state.notes
@@ -243,9 +246,8 @@ class Remember(Remembering):
     def compute(self, message: Any, state: Any) -> Any:
         """Return the message with all texts so far."""
         notes = self.noted(message, state)
-        if len(notes) % 2 == 0:
-            return self.given(None)
-        return self.given([message[0], message[1], "+".join(notes)])
+        output = [message[0], message[1], "+".join(notes)] if len(notes) % 2 else None
+        return self.given(output, changed=_READS not in message[2])
 
 
 @STATE_MULTI_COMPUTATIONS.add(*_OF_STEP, name="remember_each")
@@ -255,7 +257,8 @@ class RememberEach(Remembering):
     def compute_multi(self, message: Any, state: Any) -> Any:
         """Return messages with each text."""
         notes = self.noted(message, state)
-        return self.given([[message[0], message[1], text] for text in notes[-2:]])
+        items = [[message[0], message[1], text] for text in notes[-2:]]
+        return self.given(items, changed=_READS not in message[2])
 
 
 @STATE_COMPUTATIONS.add(*_OF_STEP, name="remember_and_tell")
