@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wallaroo.transport.stored import StoredCheckpoint
 
 _SMALL: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1, "records_a_life": 2}
-"""`Case.options` with which short runs meet what else only long ones do: large numbers, restarts.
+"""`Case.options` that bring large numbers and restarts, which long runs have, into short ones.
 
 The second frame's sequence number needs more than 32 bits. The first is a multiple of 3 and 5: what
 is sent to so many partitions by its number goes to the same ones (kafka-13).

@@ -40,8 +40,9 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
-    # What a task sends is another row for row when it is repeated (it has times of clocks), and as
-    # good. The sum took each byte of each shuffle through Java once more.
+    # The sum says whether a repeated task has sent the same bytes. Ours never does, since times of
+    # clocks are among them, and what it sends is right all the same. To compute the sum, Java reads
+    # each byte of each shuffle once more.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     # Each of our rows is a packed block of messages: a batch of few rows is already large.

@@ -174,9 +174,7 @@ def _packed(lineages: list[Lineage]) -> tuple[_Widths, Iterable[Any]]:
 def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
     """Return contexts as one array of numbers; equal ones in a row stand there once."""
     numbers = [
-        number
-        for context, alike in groupby(contexts)
-        for number in (*context, sum([1 for _ in alike]))
+        number for context, alike in groupby(contexts) for number in (*context, len(list(alike)))
     ]
     try:
         return array("q", numbers)
