@@ -1,20 +1,15 @@
-"""What checkpoints cost the reference engine.
+"""What checkpoints of very many entities cost the reference engine.
 
-    python benchmarks/checkpoints.py [--rounds N] [--words N] [--seconds S] [--entities N]
-
-1. Word count over TCP at saturation, with ``--checkpoint`` and without (goal: 0.6 of the throughput
-   without), and its latency at 2,000 messages a second (goal, where a sync of the disk takes 1 ms:
-   p50 within 3 ms of that without, p99 within 25 ms). The disk's own sync is printed beside it.
-2. A million entities of which one in a hundred changes between two checkpoints: for how long one
-   stops the thread that processes messages (goal: 10 ms at p99), and how long a restart takes
-   (goal: 10 s).
+``python benchmarks/checkpoints.py [--entities N]``: a million entities of which one in a hundred
+changes between two checkpoints. For how long one stops the thread that processes messages (goal:
+10 ms at p99), and how long a restart takes (goal: 10 s). What ``--checkpoint`` costs a served run:
+``python benchmarks/tcp.py --with "--checkpoint {new}/c"``.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import os
 import random
 import statistics
 import tempfile
@@ -24,8 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from facts import Figures, add_json_option, machine_facts, ratios
-from tcp import RATE, Served, at_saturation, closing_all, latencies
+from facts import Figures, add_json_option, machine_facts
 from wallaroo_reference.cells import Moment
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, blobs_of
 from wallaroo_reference.checkpoints.head import CellsHead, Head
@@ -36,56 +30,10 @@ import wallaroo
 from wallaroo.topology import Application
 
 FIGURES = Figures(__file__)
-CONTENDERS = ("without", "with")
 CHANGED = 100  # one entity in so many changes between two checkpoints
 CHECKPOINTS = 10
 SLICE = 0.002  # seconds, as in `wallaroo_reference.serving.checkpointing`
 AT_ONCE = 50  # messages between two slices
-
-
-def sync_seconds(directory: Path) -> float:
-    """Return the median of how long the disk takes for a sync of 4 KiB."""
-    took = []
-    with (directory / "sync").open("wb") as file:
-        for _ in range(50):
-            file.write(bytes(4096))
-            file.flush()
-            began = time.perf_counter()
-            os.fsync(file.fileno())
-            took.append(time.perf_counter() - began)
-    return statistics.median(took)
-
-
-def served(name: str, directory: Path) -> Served:
-    """Return word count in a process of its own."""
-    extra = []
-    if name == "with":
-        extra = ["--checkpoint", tempfile.mkdtemp(dir=directory) + "/checkpoint"]
-    return Served("reference", *extra)
-
-
-def saturation(rounds: int, words: int, directory: Path) -> None:
-    """Print how fast word count is when input never ends."""
-    seconds = at_saturation(CONTENDERS, rounds, words, lambda name: served(name, directory))
-    for name, ratio in ratios(seconds, "without").items():
-        rate = words / statistics.median(seconds[name])
-        print(f"  {name:8} {rate:12,.0f} words/s   {1 / ratio:5.2f} x")
-        FIGURES.add(f"throughput/{name}", rate, "words/s", ratio=1 / ratio, baseline="without")
-
-
-def latency(rounds: int, seconds: float, directory: Path) -> None:
-    """Print how long a message takes at a moderate rate."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTENDERS}
-    with closing_all(lambda name: served(name, directory)) as start:
-        for _ in range(rounds):
-            for name in CONTENDERS:
-                percentiles = statistics.quantiles(latencies(start(name), seconds), n=100)
-                found[name].append((percentiles[49], percentiles[98]))
-    for name, rounds_ in found.items():
-        p50, p99 = (statistics.median(column) * 1e3 for column in zip(*rounds_, strict=True))
-        print(f"  {name:8} p50 {p50:7.2f} ms   p99 {p99:7.2f} ms")
-        FIGURES.add(f"p50/{name}", p50, "ms")
-        FIGURES.add(f"p99/{name}", p99, "ms")
 
 
 @wallaroo.decoder(header_length=4, length_fmt=">I")
@@ -241,24 +189,13 @@ def entities(count: int, directory: Path) -> None:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--words", type=int, default=3_000_000)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each latency run")
     parser.add_argument("--entities", type=int, default=1_000_000)
     add_json_option(parser)
     options = parser.parse_args()
+    print(machine_facts())
+    print(f"{options.entities:,} entities, one in {CHANGED} changed:")
     with tempfile.TemporaryDirectory(prefix="wallaroo-checkpoints-") as name:
-        directory = Path(name)
-        print(machine_facts())
-        print(f"a sync of the disk takes {1e3 * sync_seconds(directory):.2f} ms")
-        if options.entities:
-            print(f"{options.entities:,} entities, one in {CHANGED} changed:")
-            entities(options.entities, directory)
-        if options.rounds:
-            print(f"word count, {options.words:,} words, median of {options.rounds} rounds:")
-            saturation(options.rounds, options.words, directory)
-            print(f"latency at {RATE:,} messages/s, {options.seconds:g} s:")
-            latency(options.rounds, options.seconds, directory)
+        entities(options.entities, Path(name))
     FIGURES.write(options.json)
 
 

@@ -4,20 +4,25 @@
 at least 0.9 times the loop's throughput), and its latency at 2,000 messages a second (goal: p50 and
 p99 at most 1.25 times the loop's). Both run in a process of their own, call the same user
 functions, and are fed and read by the same code here.
+
+``--with "--metrics 127.0.0.1:0"`` adds the engine with these options of `wallaroo run`: what they
+cost shows. ``{new}`` in them is a new folder for each run: ``--with "--checkpoint {new}/c"``.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import socket
 import statistics
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +37,6 @@ from wallaroo.frames import frame, frames
 APPLICATION = Path(__file__).parent.parent / "examples" / "word_count.py"
 FIGURES = Figures(__file__)
 RATE = 2000  # messages a second, for latency
-CONTENDERS = ("by hand", "reference")
 
 
 def serve_by_hand(out_port: int) -> None:
@@ -68,30 +72,31 @@ def serve_by_hand(out_port: int) -> None:
         sink.sendall(b"".join(outputs))
 
 
+Contenders = dict[str, list[str]]
+"""What is measured, each with further options of `wallaroo run`; the loop by hand has none."""
+
+
 class Served:
     """A contender's process, a connection into it and one out of it.
 
     Args:
-        contender: which.
-        more: further arguments of `wallaroo run`.
+        contender: its name.
+        more: further options of `wallaroo run`.
     """
 
-    def __init__(self, contender: str, *more: str) -> None:
+    def __init__(self, contender: str, more: Sequence[str]) -> None:
+        self._folder = tempfile.TemporaryDirectory()
         listener = socket.create_server(("127.0.0.1", 0))
         out_port = listener.getsockname()[1]
         if contender == "by hand":
             command = [sys.executable, __file__, "--serve-by-hand", str(out_port)]
         else:
             command = [sys.executable, "-m", "wallaroo", "run", str(APPLICATION), "--in"]
-            command += ["127.0.0.1:0", "--out", f"127.0.0.1:{out_port}", *more]
+            command += ["127.0.0.1:0", "--out", f"127.0.0.1:{out_port}"]
+            command += [one.replace("{new}", self._folder.name) for one in more]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None
-        self.said = ""
-        for line in self._process.stderr:
-            self.said += line
-            if "listening on" in line:
-                break
-        self.pid = self._process.pid
+        line = next(line for line in self._process.stderr if "listening on" in line)
         self.sender = socket.create_connection(("127.0.0.1", int(line.rpartition(":")[2])))
         self.sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.receiver, _ = listener.accept()
@@ -103,31 +108,30 @@ class Served:
         self._process.terminate()
         self._process.communicate()
         self.receiver.close()
+        self._folder.cleanup()
 
 
 @contextmanager
-def closing_all(make: Callable[[str], Served] = Served) -> Iterator[Callable[[str], Served]]:
+def closing_all(contenders: Contenders) -> Iterator[Callable[[str], Served]]:
     """Give a function that starts a contender after the last one has ended."""
     with contextlib.ExitStack() as stack:
 
         def start(contender: str) -> Served:
             stack.close()
-            served = make(contender)
+            served = Served(contender, contenders[contender])
             stack.callback(served.close)
             return served
 
         yield start
 
 
-def at_saturation(
-    contenders: Iterable[str], rounds: int, words: int, make: Callable[[str], Served] = Served
-) -> dict[str, list[float]]:
-    """Return how many seconds each contender takes for so many words, round by round."""
+def saturation(contenders: Contenders, rounds: int, words: int) -> None:
+    """Print how fast each contender is when input never ends."""
     lines = word_lines(words, 20_000, seed=1)
     stream = frames(lines)
     expected = sum(map(len, word_count_by_hand(lines)))
 
-    with closing_all(make) as start:
+    with closing_all(contenders) as start:
 
         def contender(name: str) -> Callable[[], Callable[[], object]]:
             def prepare() -> Callable[[], object]:
@@ -143,12 +147,7 @@ def at_saturation(
 
             return prepare
 
-        return side_by_side({name: contender(name) for name in contenders}, rounds)
-
-
-def saturation(rounds: int, words: int) -> None:
-    """Print how fast each contender is when input never ends."""
-    seconds = at_saturation(CONTENDERS, rounds, words)
+        seconds = side_by_side({name: contender(name) for name in contenders}, rounds)
     for name, ratio in ratios(seconds, "by hand").items():
         rate = words / statistics.median(seconds[name])
         print(f"  {name:10} {rate:12,.0f} words/s   throughput {1 / ratio:5.2f} x the loop's")
@@ -184,12 +183,12 @@ def latencies(served: Served, seconds: float) -> list[float]:
     return [end - start for start, end in zip(due, arrived, strict=True)][warm:]
 
 
-def latency(rounds: int, seconds: float) -> None:
+def latency(contenders: Contenders, rounds: int, seconds: float) -> None:
     """Print how long a message takes at a moderate rate."""
-    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTENDERS}
-    with closing_all() as start:
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
+    with closing_all(contenders) as start:
         for _ in range(rounds):
-            for name in CONTENDERS:
+            for name in contenders:
                 percentiles = statistics.quantiles(latencies(start(name), seconds), n=100)
                 figures[name].append((percentiles[49], percentiles[98]))
     base = figures["by hand"]
@@ -211,16 +210,20 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=3_000_000)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each latency run")
     parser.add_argument("--serve-by-hand", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    parser.add_argument("--with", dest="more", metavar="OPTIONS", help="of `wallaroo run`")
     add_json_option(parser)
     options = parser.parse_args()
     if options.serve_by_hand:
         serve_by_hand(options.serve_by_hand)
         return
+    contenders: Contenders = {"by hand": [], "reference": []}
+    if options.more:
+        contenders["with"] = shlex.split(options.more)
     print(machine_facts())
     print(f"word count at saturation, {options.words:,} words, median of {options.rounds} rounds:")
-    saturation(options.rounds, options.words)
+    saturation(contenders, options.rounds, options.words)
     print(f"latency at {RATE:,} messages/s, {options.seconds:g} s, {options.rounds} rounds:")
-    latency(options.rounds, options.seconds)
+    latency(contenders, options.rounds, options.seconds)
     FIGURES.write(options.json)
 
 

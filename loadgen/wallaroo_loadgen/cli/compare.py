@@ -29,9 +29,8 @@ def register(subparsers: Subparsers) -> None:
         metavar="NAME[=BOUND]",
         action="append",
         help="the metric to judge: a percentile such as p99.9, max or mean, with its own bound or "
-        "that of --bound; may be repeated (p50 and p99)",
+        "that of --bound; may be repeated (p50, p90 and p99)",
     )
-    add("--seed", type=int, default=0, help="of permutations (0)")
     add("--html", metavar="FILE", type=Path, help="write a page with plots")
     add("--junit", metavar="FILE", type=Path, help="write the verdicts as JUnit XML")
     parser.set_defaults(run=run)

@@ -30,7 +30,7 @@ Shown = tuple[Verdict, Callable[[], str], list[JUnitCase]]
 EXIT_CODES = {Verdict.NOT_WORSE: 0, Verdict.WORSE: 1, Verdict.INCONCLUSIVE: 6}
 
 _USAGE = 2
-_DEFAULT = ("p50", "p99")
+_DEFAULT = ("p50", "p90", "p99")
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -59,7 +59,7 @@ def _tell(problem: str) -> None:
 
 def _compare(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> Shown:
     files = [_read(path) for path in namespace.files]
-    comparison = compare(files[0], files[1:], bounds, increase=namespace.bound, seed=namespace.seed)
+    comparison = compare(files[0], files[1:], bounds, increase=namespace.bound)
     print_comparison(console(), comparison)
     cases = cases_of_comparison(comparison)
     return comparison.verdict, lambda: comparison_html(comparison), cases
@@ -74,7 +74,7 @@ def _history(namespace: argparse.Namespace, bounds: Sequence[Bound]) -> Shown:
             _tell(f"left out: {error}")
     if not files:
         raise ValueError(f"{namespace.history}: no file of wallaroo load --json with a valid run")
-    histories = histories_of(files, bounds, seed=namespace.seed)
+    histories = histories_of(files, bounds)
     print_history(console(), histories)
     verdict = Verdict.of([series.verdict for series in histories])
     return verdict, lambda: history_html(histories), cases_of_history(histories)
@@ -117,8 +117,6 @@ def _check_arguments(namespace: argparse.Namespace) -> None:
         raise ValueError("two files or more are needed: the first is the baseline")
     if not 0 <= namespace.bound < float("inf"):
         raise ValueError(f"--bound is a number from 0 on (0.1: 10 %), not {namespace.bound}")
-    if namespace.seed < 0:
-        raise ValueError("--seed is at least 0")
     for path in (namespace.html, namespace.junit):
         if path is not None and not path.resolve().parent.is_dir():
             raise ValueError(f"{path}: no such directory")

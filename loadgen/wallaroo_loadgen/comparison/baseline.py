@@ -1,10 +1,9 @@
 """Files of repeated runs against a baseline: every bound, every verdict, in numbers and in words.
 
 Several bounds are several chances to be wrong. One comparison has 5 % for all of them together,
-divided equally (Bonferroni) among its statements: each bounded metric of each file, and the whole
-distribution of each file. So intervals are wider than 95 % ones where there are several, hold
-together with 95 %, and metrics of one run may depend on each other in any way. (O. J. Dunn,
-"Multiple comparisons among means", JASA 56, 1961.)
+divided equally (Bonferroni) among the bounded metrics of its files. So intervals are wider than
+95 % ones where there are several, hold together with 95 %, and metrics of one run may depend on
+each other in any way. (O. J. Dunn, "Multiple comparisons among means", JASA 56, 1961.)
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wallaroo_loadgen.comparison.distribution import Distributions, Shift, shift
 from wallaroo_loadgen.comparison.ratio import MOST_REPEATS, Ratio, Statement, Verdict, ratio
 from wallaroo_loadgen.control.result import Metric, Result
 
@@ -95,7 +93,7 @@ class Compared:
     """One file against the baseline.
 
     Attributes:
-        statements: of each bound, and of the whole distribution.
+        statements: of each bound.
         notes: other differences between the files' runs.
     """
 
@@ -115,7 +113,7 @@ class Comparison:
     """Files against a baseline, the first.
 
     Attributes:
-        increase: the bound of whole distributions.
+        increase: the bound of metrics that have no bound of their own.
         level: each interval's confidence, so that all hold together with 95 %.
     """
 
@@ -131,7 +129,7 @@ class Comparison:
 
 
 def compare(
-    baseline: Runs, others: Sequence[Runs], bounds: Sequence[Bound], *, increase: float, seed: int
+    baseline: Runs, others: Sequence[Runs], bounds: Sequence[Bound], *, increase: float
 ) -> Comparison:
     """Compare files of runs.
 
@@ -139,13 +137,11 @@ def compare(
         baseline: the file that others are compared with.
         others: the other files.
         bounds: the metrics that decide.
-        increase: the bound of the whole distribution.
-        seed: of permutations.
+        increase: the bound of metrics that have no bound of their own.
     """
-    error = ERROR / (len(others) * (len(bounds) + 1))
+    error = ERROR / (len(others) * len(bounds))
     bounded = {bound.metric: bound.increase for bound in bounds}
     metrics = sorted({*bounded, *map(Metric.parse, SHOWN)}, key=_place)
-    before = Distributions.of(baseline.results)
     compared = []
     for other in others:
         rows = [
@@ -158,27 +154,10 @@ def compare(
             )
             for metric in metrics
         ]
-        slower = shift(before, Distributions.of(other.results), increase, level=error, seed=seed)
         statements = [row.statement for row in rows if row.statement is not None]
-        statements.append(_of_distribution(slower, increase))
         notes = differences(baseline.results[0], other.results[0])
         compared.append(Compared(other, rows, statements, notes))
     return Comparison(baseline, compared, increase, 1 - error)
-
-
-def _of_distribution(shift: Shift, bound: float) -> Statement:
-    """Return what is known of a whole distribution: it can be worse, but is never inconclusive."""
-    name = f"whole distribution within {percent(bound)}"
-    if shift.p is None:
-        return Statement(name, None, f"whole distribution: {_ONE_RUN}")
-    slower = f"{percent(shift.part)} of the outputs are slower by more than {percent(bound)}"
-    words = f"whole distribution: {slower}, p = {shift.p:.2g}: "
-    if shift.blind:
-        words += f"too few runs to tell whether by chance, {shift.needed} on each side would do"
-        return Statement(name, None, words)
-    if shift.worse:
-        return Statement(name, Verdict.WORSE, words + "worse")
-    return Statement(name, Verdict.NOT_WORSE, words + "may be chance")
 
 
 def differences(first: Result, second: Result) -> list[str]:

@@ -29,7 +29,7 @@ POWER = 0.8
 MOST_REPEATS = 1000
 """The most runs that `Ratio.repeats` returns."""
 
-_RESOLUTION = 1 / 1024
+RESOLUTION = 1 / 1024
 """A histogram's classes are this wide at most, as a part of the value, and never below 1 µs."""
 
 
@@ -41,7 +41,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
     @classmethod
-    def of(cls, several: Sequence[Verdict | None]) -> Verdict:
+    def of(cls, several: Sequence[Verdict]) -> Verdict:
         """Return the verdict of several bounds together: each that was asked for must be kept."""
         for verdict in (cls.WORSE, cls.INCONCLUSIVE):
             if verdict in several:
@@ -55,12 +55,12 @@ class Statement:
 
     Attributes:
         bound: the bound in words, such as `p99 within 10 %`.
-        verdict: whether it is kept; `None`: there are too few runs to ask.
+        verdict: whether it is kept.
         words: the verdict and its reason, as a sentence.
     """
 
     bound: str
-    verdict: Verdict | None
+    verdict: Verdict
     words: str
 
 
@@ -133,7 +133,7 @@ def ratio(baseline: Sequence[float], other: Sequence[float], level: float = 0.95
     if min(len(first), len(second)) < 2:
         return Ratio(math.exp(difference), None, None, None, level)
     # Values are rounded to a class: runs that look equal are not known to be.
-    rounding = [max(_RESOLUTION, 1 / float(side.min())) ** 2 / 12 for side in sides]
+    rounding = [max(RESOLUTION, 1 / float(side.min())) ** 2 / 12 for side in sides]
     variances = [
         max(float(logs.var(ddof=1)), least)
         for logs, least in zip((first, second), rounding, strict=True)

@@ -14,9 +14,9 @@ import numpy as np
 from rich.console import Console
 
 from wallaroo.junit import JUnitCase, Outcome
-from wallaroo_loadgen.common.measure import encode, histogram
+from wallaroo_loadgen.common.measure import encode, histogram, recorded
+from wallaroo_loadgen.common.schedule import Floats
 from wallaroo_loadgen.comparison.baseline import Comparison, Runs, percent
-from wallaroo_loadgen.comparison.distribution import Distributions
 from wallaroo_loadgen.comparison.history import Line as Course
 from wallaroo_loadgen.comparison.history import Series
 from wallaroo_loadgen.comparison.ratio import Statement, Verdict, ratio
@@ -37,11 +37,10 @@ from wallaroo_loadgen.presentation.plots import (
 from wallaroo_loadgen.presentation.tables import Rows
 from wallaroo_loadgen.presentation.terminal import print_rows, say
 
-_OUTCOMES: dict[Verdict | None, Outcome] = {
+_OUTCOMES: dict[Verdict, Outcome] = {
     Verdict.NOT_WORSE: "passed",
     Verdict.WORSE: "failure",
     Verdict.INCONCLUSIVE: "error",
-    None: "skipped",
 }
 _STYLES = {Verdict.NOT_WORSE: "good", Verdict.WORSE: "bad", Verdict.INCONCLUSIVE: "poor"}
 
@@ -87,7 +86,7 @@ def ratio_rows(comparison: Comparison) -> Rows:
 
 
 def cases_of_comparison(comparison: Comparison) -> list[JUnitCase]:
-    """Return a case for each bound of each file, and one for its whole distribution."""
+    """Return a case for each bound of each file."""
     return [
         _case(f"{other.runs.name} against {comparison.baseline.name}", statement)
         for other in comparison.others
@@ -139,7 +138,7 @@ def spectra(comparison: Comparison) -> Figure:
     for runs, line in zip(files, figure.lines, strict=True):
         if len(runs.results) > 1:
             parts = 1 - 1 / np.array(line.x)
-            single = Distributions.of(runs.results).quantiles(parts) / 1000
+            single = _quantiles(runs, parts) / 1000
             lines.append(_dotted(line, "lowest run", single.min(axis=0).tolist()))
             lines.append(_dotted(line, "highest run", single.max(axis=0).tolist()))
     return replace(figure, lines=lines)
@@ -150,12 +149,12 @@ def ratios(comparison: Comparison) -> Figure:
     figure = spectrum([(_pooled(comparison.baseline), comparison.baseline.name, _GREY)])
     places = figure.lines[0].x
     parts = 1 - 1 / np.array(places)
-    before = Distributions.of(comparison.baseline.results).quantiles(parts)
+    before = _quantiles(comparison.baseline, parts)
     bound = 1 + comparison.increase
     name = f"bound: {percent(comparison.increase)} slower"
     lines = [Line(name, _GREY, [places[0], places[-1]], [bound, bound], dash=DASHES)]
     for index, other in enumerate(comparison.others, 1):
-        after = Distributions.of(other.runs.results).quantiles(parts)
+        after = _quantiles(other.runs, parts)
         slower = [
             ratio(first, second, comparison.level)
             for first, second in zip(before.T.tolist(), after.T.tolist(), strict=True)
@@ -206,6 +205,16 @@ def _levels(line: Course) -> list[float]:
         middle = float(np.exp(np.log(line.values[first:last]).mean()))
         levels += [middle / 1000] * (last - first)
     return levels
+
+
+def _quantiles(runs: Runs, parts: Floats) -> Floats:
+    """Return, a row for each run, the latencies in µs that these parts of 1 did not exceed."""
+    rows = []
+    for run in runs.results:
+        _, values, counts = recorded(run.histogram("latency"))
+        places = np.searchsorted(np.cumsum(counts) / counts.sum(), parts - 1e-12)
+        rows.append(values[np.minimum(places, len(values) - 1)].astype(np.float64))
+    return np.stack(rows)
 
 
 def _pooled(runs: Runs) -> Result:

@@ -1,8 +1,9 @@
-"""True figures in Locust's own tables and charts: from our histograms, to the µs.
+"""True figures in the tables and charts of Locust's page: from our histograms, to the µs.
 
 Locust keeps response times in a dictionary from rounded milliseconds to counts, and works out all
 its percentiles from it. The keys need not be whole numbers: here they are the histogram's values in
-ms, exact to three digits, so every table and chart shows the measured values.
+ms, exact to three digits, so every table and chart shows the measured values. In a terminal
+Locust's own rows round to ms; the report of the run below them does not.
 """
 
 from __future__ import annotations
@@ -32,22 +33,6 @@ class ExactEntry(stats.StatsEntry):
         row["avg_response_time"] = round(self.avg_response_time, 3)
         return row
 
-    def to_string(self, current: bool = True) -> str:
-        """Return the row for the terminal."""
-        failures = f"{self.num_failures:d}({self.fail_ratio * 100:.2f}%)"
-        rate = self.current_rps if current else self.total_rps
-        fails = self.current_fail_per_sec if current else self.total_fail_per_sec
-        name = f"{self.name:<{stats.STATS_NAME_WIDTH - stats.STATS_TYPE_WIDTH + 4}}"
-        times = (
-            self.avg_response_time,
-            self.min_response_time or 0.0,
-            self.max_response_time,
-            self.median_response_time or 0.0,
-        )
-        shown = " ".join([f"{value:7.3f}" for value in times])
-        head = f"{self.method or '':<{stats.STATS_TYPE_WIDTH}} {name}"
-        return f"{head} {self.num_requests:7d} {failures:>12} |{shown} | {rate:7.2f} {fails:11.2f}"
-
     response_times: Any
     min_response_time: Any
     max_response_time: Any
@@ -61,15 +46,6 @@ class ExactEntry(stats.StatsEntry):
             if rank <= 0:
                 return value
         return 0.0
-
-    def percentile(self) -> str:
-        """Return the row's percentiles for the terminal."""
-        name = f"{self.name:<{stats.STATS_NAME_WIDTH}}"
-        values = [self.get_response_time_percentile(part) for part in stats.PERCENTILES_TO_REPORT]
-        shown = " ".join([f"{value:8.3f}" for value in values])
-        return (
-            f"{self.method or '':<{stats.STATS_TYPE_WIDTH}} {name} {shown} {self.num_requests:6d}"
-        )
 
 
 def use_true_percentiles() -> None:

@@ -157,10 +157,10 @@ def test_a_comparison_and_a_history_show_their_plots(tmp_path: Path) -> None:
     bounds = [Bound(Metric.parse("p50"), 0.1), Bound(Metric.parse("p99"), 0.1)]
     page = tmp_path / "page.html"
     with Browser() as browser:
-        found = compare(runs[0], runs[8:], bounds, increase=0.1, seed=0)
+        found = compare(runs[0], runs[8:], bounds, increase=0.1)
         page.write_text(comparison_html(found), encoding="utf-8")
         browser.open(page.as_uri())
         assert drawn(browser) == ["Percentile spectrum", "Ratio to the baseline"]
-        page.write_text(history_html(histories_of(runs, bounds, seed=0)), encoding="utf-8")
+        page.write_text(history_html(histories_of(runs, bounds)), encoding="utf-8")
         browser.open(page.as_uri())
         assert drawn(browser) == ["History"]
