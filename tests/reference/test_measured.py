@@ -131,15 +131,16 @@ def seen_of(case, kind):
     return follower.visits, [(one.time.count, one.sent, one.fired) for one in made.registry.nodes]
 
 
-def case_has_findings(case):
-    """Whether the machines need not agree: one of them copies, and what cannot be copied fails."""
-    return bool(ReferenceEngine().run(engine_case(replace(case, isolation="isolated"))).findings)
+def is_left_out(case):
+    """Whether the machines need not agree, since only one copies, or it would take seconds."""
+    trace = ReferenceEngine().run(engine_case(replace(case, isolation="isolated")))
+    return bool(trace.findings) or sum(map(len, trace.outputs.values())) > 10_000
 
 
 def test_both_machines_count_the_same_calls_and_follow_records_by_the_same_lineages():
     deepest = 0
     for case in cases()[::3]:
-        if case_has_findings(case):
+        if is_left_out(case):
             continue
         compiled = seen_of(engine_case(case), MeasuredCompiled)
         isolated = seen_of(engine_case(case), MeasuredInterpreter)

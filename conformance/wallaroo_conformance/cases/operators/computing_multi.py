@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections import ChainMap, Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
 import wallaroo
@@ -222,4 +221,4 @@ def thousands(message: Any) -> Any:
     if message in ("many", b"many"):
         return [f"m{number}" for number in range(700)]
     written = str(message)
-    return map("{}{}".format, written, count()) if len(written) > 200 else [message]
+    return map("{}{}".format, written, range(700)) if len(written) > 200 else [message]
