@@ -21,7 +21,7 @@ def test_the_toy_engine_is_what_the_document_says() -> None:
     exec(code, names)
     toy = names["ToyEngine"]()
     assert isinstance(toy, Engine)
-    report = check_engine(toy, Check(Budget(2_000), counterexamples=None))
+    report = check_engine(toy, Check(Budget(1_000), counterexamples=None))
     told = re.findall(r"\*\*([a-z]+-\d)\*\*", TEXT)
     assert len(told) > 5
     assert set(told) <= {rule for failure in report.failures for rule in failure.rules[:3]}
