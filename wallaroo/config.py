@@ -216,6 +216,8 @@ class TCPSinkConfig(Generic[kinds.Taken]):
         port: port to connect to.
         encoder: an encoder, class-based or decorated.
         parallelism: an argument of later published applications, which has no effect.
+        resume: the peer remembers: it says at each connection how many bytes of the sink's stream
+            it has kept, and gets what comes behind them (sink-9).
 
     Raises:
         WallarooParameterError: an argument has a wrong type or value.
@@ -224,6 +226,7 @@ class TCPSinkConfig(Generic[kinds.Taken]):
     host: str
     port: int
     encoder: Encoder
+    resume: bool = False
 
     def __init__(
         self,
@@ -231,11 +234,18 @@ class TCPSinkConfig(Generic[kinds.Taken]):
         port: int | str,
         encoder: kinds.AnyEncoder[kinds.Taken],
         parallelism: int | None = None,
+        *,
+        resume: bool = False,
     ) -> None:
+        if type(resume) is not bool:
+            raise WallarooParameterError(
+                f"TCPSinkConfig: resume is True or False, not {resume!r:.80}"
+            )
         _without_effect("TCPSinkConfig", () if parallelism is None else ("parallelism",))
         object.__setattr__(self, "host", _host("TCPSinkConfig", host))
         object.__setattr__(self, "port", _port("TCPSinkConfig", port))
         object.__setattr__(self, "encoder", checked_at("TCPSinkConfig", encoder_of, encoder))
+        object.__setattr__(self, "resume", resume)
 
     @property
     def address(self) -> str:

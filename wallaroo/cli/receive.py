@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeAlias
 
 from wallaroo.cli.arguments import address, count, seconds
 from wallaroo.cli.main import Subparsers
-from wallaroo.config import format_address
-from wallaroo.errors import WallarooError
+from wallaroo.cli.receive_resumed import Rememberer, opened
+from wallaroo.cli.receiving import Receiver, peer_of, say
+from wallaroo.errors import UsageError, WallarooError
 from wallaroo.frames import FrameParser
-from wallaroo.text import escaped, reason
+from wallaroo.overriding import override
+from wallaroo.text import escaped
 from wallaroo.transport.streams import LineParser, TooLongError
 
 _LARGEST = 64 * 1024 * 1024  # bytes of a line or a frame
@@ -29,6 +30,7 @@ examples:
   wallaroo receive --listen 127.0.0.1:7002
   wallaroo receive --listen 127.0.0.1:7002 --expect 1000 --timeout 30 --output out.txt
   wallaroo receive --listen 127.0.0.1:0 --framed | jq .
+  wallaroo receive --listen 127.0.0.1:7002 --resume out.txt
 """
 
 
@@ -58,7 +60,15 @@ def register(subparsers: Subparsers) -> None:
         "newline after it",
     )
     form.add_argument("--raw", action="store_true", help="bytes as they come; a byte is a message")
-    parser.add_argument("--output", metavar="FILE", help="write there instead of to stdout")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--output", metavar="FILE", help="write there instead of to stdout")
+    place.add_argument(
+        "--resume",
+        metavar="FILE",
+        help="append there what one sink with resume=True sends, and tell it how many bytes FILE "
+        "has: after a crash of either side the sink goes on right behind them; --expect counts "
+        "what FILE has already",
+    )
     parser.add_argument("--expect", metavar="N", type=count, help="end after N messages")
     parser.add_argument("--timeout", metavar="S", type=seconds, help="end after S seconds")
     parser.add_argument(
@@ -74,11 +84,23 @@ def register(subparsers: Subparsers) -> None:
 def receive(options: argparse.Namespace) -> int:
     """Run the command."""
     form = framed if options.framed else raw if options.raw else lines
+    unit = "bytes" if options.raw else "messages"
+    if options.resume is not None:
+        if options.framed:
+            raise UsageError(
+                "--resume stores bytes as they come, so that their number is that of the sink's "
+                "stream: leave --framed out"
+            )
+        with opened(Path(options.resume)) as file:
+            remembering = Rememberer(file, unit, options.expect)
+            return asyncio.run(remembering.run(options.listen, options.timeout))
     with contextlib.ExitStack() as stack:
         output: IO[bytes] = sys.stdout.buffer
         if options.output is not None:
             output = stack.enter_context(Path(options.output).open("wb"))
-        receiver = Receiver(form, output, options.expect, options.max_connections)
+        receiver = MessageReceiver(
+            output, unit, options.expect, form=form, most=options.max_connections
+        )
         return asyncio.run(receiver.run(options.listen, options.timeout))
 
 
@@ -143,57 +165,26 @@ def raw() -> Form:
 
 
 @dataclass
-class Receiver:
+class MessageReceiver(Receiver):
     """Writes the messages of all connections, as they come.
 
     Args:
         form: makes the `Form` of a connection.
-        output: the stream to write to. If writing blocks, the senders have to wait.
-        expected: number of messages after which to end; `None`: never.
         most: connections at the same time.
+        held: bytes of incomplete messages.
     """
 
-    form: Callable[[], Form]
-    output: IO[bytes]
-    expected: int | None
-    most: int = _MOST_CONNECTIONS
-    received: int = 0
-    open: int = 0  # connections
-    held: int = 0  # bytes of incomplete messages
-    refused: int = 0  # connections beyond the limit
-    broken: int = 0  # connections whose bytes were wrong
+    form: Callable[[], Form] = field(kw_only=True)
+    most: int = field(default=_MOST_CONNECTIONS, kw_only=True)
+    held: int = field(default=0, kw_only=True)
 
-    async def run(self, listen: tuple[str, int], timeout: float | None) -> int:
-        """Listen until enough came, `timeout` seconds passed, or a signal; return the exit code."""
-        loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = loop.create_future()
-        try:
-            server = await loop.create_server(lambda: _Connection(self), *listen)
-        except OSError as error:
-            where = format_address(*listen)
-            raise WallarooError(f"cannot listen on {where}: {reason(error)}") from error
-        for listener in server.sockets:  # a name may stand for several addresses
-            where = format_address(*listener.getsockname()[:2])
-            print(f"listening on {where}", file=sys.stderr, flush=True)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.end, None)
-        try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended, timeout)
-        finally:
-            server.close()
-        self.output.flush()
-        enough = self.expected is None or self.received >= self.expected
-        of = "" if self.expected is None else f" of {self.expected:,}"
-        what = "bytes" if self.form is raw else "messages"
-        print(f"received {self.received:,}{of} {what}", file=sys.stderr)
-        if self.refused:
-            print(f"refused {self.refused:,} connections", file=sys.stderr)
-        return 0 if enough and not self.broken else 1
+    @override
+    def connection(self) -> asyncio.Protocol:
+        return _Connection(self)
 
     def write(self, messages: Messages) -> None:
         """Write messages, as many as are still expected."""
-        if self._ended.done():
+        if self.ended:
             return
         if self.expected is not None:
             messages = messages[: self.expected - self.received]
@@ -207,18 +198,9 @@ class Receiver:
         if self.received == self.expected:
             self.end(None)
 
-    def end(self, error: Exception | None) -> None:
-        """End the run."""
-        if self._ended.done():
-            return
-        if error is None:
-            self._ended.set_result(None)
-        else:
-            self._ended.set_exception(error)
-
 
 class _Connection(asyncio.Protocol):
-    def __init__(self, receiver: Receiver) -> None:
+    def __init__(self, receiver: MessageReceiver) -> None:
         self._receiver = receiver
         self._form = receiver.form()
         self._held = 0
@@ -228,16 +210,12 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        peer = transport.get_extra_info("peername")  # None if it has gone already
-        self._peer = format_address(*peer[:2]) if peer else "a sink that is gone"
+        self._peer = peer_of(transport)
         self._receiver.open += 1
         if self._receiver.open > self._receiver.most:
             self._refused = True
-            if not self._receiver.refused:
-                text = f"{self._receiver.most} are open (--max-connections); it is refused"
-                self._say(f"{text}, and so are those that come until one closes")
-            self._receiver.refused += 1
-            transport.abort()
+            text = f"{self._receiver.most} are open (--max-connections); it is refused"
+            self._receiver.refuse(transport, f"{text}, and so are those that come until one closes")
 
     def data_received(self, data: bytes) -> None:
         if self._transport.is_closing():
@@ -272,7 +250,4 @@ class _Connection(asyncio.Protocol):
 
     def _complain(self, error: WallarooError) -> None:
         self._receiver.broken += 1
-        self._say(escaped(str(error)))
-
-    def _say(self, text: str) -> None:
-        print(f"connection from {self._peer}: {text}", file=sys.stderr, flush=True)
+        say(self._peer, escaped(str(error)))

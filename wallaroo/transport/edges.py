@@ -24,6 +24,8 @@ from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import Generators, LoggedSource
 from wallaroo.transport.interfaces import KafkaParts, OutputSink, Receiver, Source
 from wallaroo.transport.listener import Address, Listener, listening_sources
+from wallaroo.transport.resuming_sink import ResumingSink
+from wallaroo.transport.resumption import NEW, Stream
 from wallaroo.transport.sink import TCPSink
 from wallaroo.transport.streams import LineReader, StreamSink
 from wallaroo.transport.threads import LoopThread
@@ -40,6 +42,7 @@ class Edges:
         addresses: see `Listener`.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         kafka: the application's sources and sinks of Kafka, prepared; `None`: it has none.
+        streams: of sinks whose peers remember, as an earlier run has left them.
 
     Attributes:
         sinks: by id.
@@ -61,8 +64,10 @@ class Edges:
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
         kafka: KafkaParts | None = None,
+        streams: Mapping[SinkId, Stream] | None = None,
     ) -> None:
         self._options = options
+        self._streams = streams or {}
         self._kafka = kafka
         self._loop = loop
         self._receiver = receiver
@@ -177,6 +182,23 @@ class Edges:
     async def drain(self) -> None:
         """Wait until all outputs are delivered."""
         await asyncio.gather(*[sink.drain() for sink in self.sinks.values()])
+
+    def complete(self) -> None:
+        """Say that all that earlier runs may have sent to sinks has been written again (sink-9)."""
+        for sink in self._resuming.values():
+            sink.complete()
+
+    def stream_ends(self) -> dict[SinkId, int]:
+        """Return how many bytes the streams have of sinks whose peers remember."""
+        return {id_: sink.end for id_, sink in self._resuming.items()}
+
+    def streams(self, ends: Mapping[SinkId, int]) -> dict[SinkId, Stream]:
+        """Return these streams as they were when they had so many bytes."""
+        return {id_: self._resuming[id_].stream(end) for id_, end in ends.items()}
+
+    @property
+    def _resuming(self) -> dict[SinkId, ResumingSink]:
+        return {id_: one for id_, one in self.sinks.items() if isinstance(one, ResumingSink)}
 
     def close(self) -> None:
         """Close everything; what is not delivered stays undelivered."""
@@ -294,7 +316,10 @@ class Edges:
                 f"sink {id_[0]}/{id_[1]} cannot connect to {config.address}: nobody listens on "
                 "port 0; give it an address (--out HOST:PORT), or write to --stdout"
             )
-        return TCPSink(id_, config.host, config.port, on_room=self._receiver.sinks_have_room)
+        address, on_room = (config.host, config.port), self._receiver.sinks_have_room
+        if config.resume:
+            return ResumingSink(id_, *address, self._streams.get(id_, NEW), on_room=on_room)
+        return TCPSink(id_, *address, on_room=on_room)
 
     def _make_reader(self, stdin: IO[bytes], sources: Mapping[str, TCPSourceConfig]) -> LineReader:
         if len(sources) != 1:

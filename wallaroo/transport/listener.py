@@ -294,16 +294,21 @@ def _listening(host: str, port: int) -> socket.socket:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         linger(sock, reset=True)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE:
-            if hasattr(socket, name):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        keep_alive(sock)
         sock.bind(address)
         sock.listen(_BACKLOG)  # last: connections inherit the options set before this
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Have the system notice when the other side's machine is gone."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _resolved(host: str, port: int) -> Sequence[Any]:

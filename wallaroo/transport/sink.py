@@ -167,7 +167,7 @@ class TCPSink(OutputSink):
         self.pending += len(outputs)
         self.bytes_out += block.size
         if self._sock is not None:
-            self._unsent.append(memoryview(data))
+            self._hand_over(data)
             if not self._blocked:
                 self._send()
         if self._cost >= self._limit:
@@ -199,8 +199,7 @@ class TCPSink(OutputSink):
     async def _connect(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(_CONNECT_TIMEOUT):
-                    sock = await self._open()
+                sock = await self._opened()
             except OSError as error:
                 self._troubles.log(
                     logging.WARNING,
@@ -217,8 +216,8 @@ class TCPSink(OutputSink):
         _log.info("%s: connected to %s", self._name, self._address)
         self._sock = sock
         self.connects += 1
-        self._handed = self._released = 0
-        self._unsent = deque([memoryview(b"".join(block.outputs)) for block in self._kept])
+        self._handed = 0
+        self._released = self._begin()
         self._loop.add_reader(sock.fileno(), self._on_readable)
         self._send()
         self._on_look()
@@ -227,7 +226,16 @@ class TCPSink(OutputSink):
     def _address(self) -> str:
         return format_address(self._host, self._port)
 
-    async def _open(self) -> socket.socket:
+    async def _opened(self) -> socket.socket:
+        """Return a connected socket whose peer takes outputs.
+
+        Raises:
+            OSError: there is none.
+        """
+        async with asyncio.timeout(_CONNECT_TIMEOUT):
+            return await self._connected_socket()
+
+    async def _connected_socket(self) -> socket.socket:
         """Return a connected socket.
 
         Raises:
@@ -256,6 +264,19 @@ class TCPSink(OutputSink):
             else:
                 return sock
         raise trouble
+
+    def _begin(self) -> int:
+        """Put what a new connection begins with into `_unsent`.
+
+        Returns:
+            Number of bytes in it before the first block that is kept.
+        """
+        self._unsent = deque([memoryview(b"".join(block.outputs)) for block in self._kept])
+        return 0
+
+    def _hand_over(self, data: bytes) -> None:
+        """Put further outputs into `_unsent`."""
+        self._unsent.append(memoryview(data))
 
     def _send(self) -> None:
         """Give the system as many bytes as it takes."""
@@ -288,15 +309,19 @@ class TCPSink(OutputSink):
         self._release()
 
     def _on_readable(self) -> None:
-        """Discard what the peer sends; it may close its side and continue to read."""
         assert self._sock is not None
         try:
-            if not self._sock.recv(65536):
-                self._loop.remove_reader(self._sock.fileno())
+            self._hear(self._sock.recv(65536))
         except BlockingIOError:
             pass
         except OSError as error:
             self._lost(reason(error))
+
+    def _hear(self, data: bytes) -> None:
+        """Discard what the peer sends; it may close its side and continue to read."""
+        assert self._sock is not None
+        if not data:
+            self._loop.remove_reader(self._sock.fileno())
 
     def _on_look(self) -> None:
         """Check how much was acknowledged, and whether the connection is still up."""
@@ -316,19 +341,27 @@ class TCPSink(OutputSink):
         """Drop the blocks that are completely acknowledged."""
         if self._sock is None:
             return
-        acknowledged = self._handed - unacknowledged(self._sock)
+        acknowledged = self._acknowledged(self._sock)
         kept = self._kept
         progress = False
         while kept and self._released + kept[0].size <= acknowledged:
             block = kept.popleft()
             self._released += block.size
             self._let_go(len(block.outputs), block.cost)
+            self._delivered(block)
             progress = True
         if progress:
             self._backoff.reset()
             if self.full and self._cost <= self._limit // 2:
                 self.full = False
                 self._loop.call_soon(self._on_room)
+
+    def _acknowledged(self, sock: socket.socket) -> int:
+        """Return how many bytes of the connection the peer has acknowledged."""
+        return self._handed - unacknowledged(sock)
+
+    def _delivered(self, block: Block) -> None:
+        """A block is delivered, and is not kept any more."""
 
     def _let_go(self, outputs: int, cost: int) -> None:
         self._cost -= cost
@@ -340,13 +373,7 @@ class TCPSink(OutputSink):
         self._release()
         assert self._sock is not None
         if self._kept:
-            # The first block may be partly acknowledged: continue at an output's first byte.
-            block = self._kept[0]
-            acknowledged = self._handed - unacknowledged(self._sock) - self._released
-            count, size = block.whole(acknowledged)
-            rest = Block(block.outputs[count:], block.size - size)
-            self._kept[0] = rest
-            self._let_go(count, block.cost - rest.cost)
+            self._cut_first(self._acknowledged(self._sock) - self._released)
         self._disconnect()
         self._troubles.log(
             logging.WARNING,
@@ -359,6 +386,14 @@ class TCPSink(OutputSink):
         )
         if not self._closed:
             self._connecting = self._loop.create_task(self._reconnect())
+
+    def _cut_first(self, acknowledged: int) -> None:
+        """Cut the first block, which is partly acknowledged, at an output's first byte."""
+        block = self._kept[0]
+        count, size = block.whole(acknowledged)
+        rest = Block(block.outputs[count:], block.size - size)
+        self._kept[0] = rest
+        self._let_go(count, block.cost - rest.cost)
 
     async def _reconnect(self) -> None:
         await asyncio.sleep(self._backoff.pause())

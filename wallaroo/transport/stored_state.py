@@ -25,6 +25,7 @@ from wallaroo.transport.checkpoint import INPUT
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, read_identity
 from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states, window_place
+from wallaroo.transport.resumption import Stream
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 
 Part: TypeAlias = Callable[[bytes], Any]
@@ -84,6 +85,7 @@ class StoredState:
         outputs: the numbers of outputs before the position, by sink, where they are stored.
         topics: number of partitions of each Kafka sink's topic, as of the first start (kafka-13).
         at: when it was stored, in nanoseconds since 1970.
+        streams: of each sink whose peer remembers, before the position (sink-9).
     """
 
     position: int = 0
@@ -99,6 +101,7 @@ class StoredState:
     outputs: Mapping[SinkId, int] = field(default_factory=dict)
     topics: Mapping[SinkId, int] = field(default_factory=dict)
     at: int = 0
+    streams: Mapping[SinkId, Stream] = field(default_factory=dict)
 
     @property
     def parts(self) -> int:

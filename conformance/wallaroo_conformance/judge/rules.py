@@ -91,6 +91,7 @@ _RULES: tuple[Rule, ...] = (
     Rule("sink-1", "What an encoder may return", _SINKS),
     Rule("sink-2", "Each sink gets every message", _SINKS),
     Rule("sink-3", "A sink may be away", _SINKS),
+    Rule("sink-9", "A sink's peer may remember", _SINKS),
     Rule("dead-1", "What a dead letter tells", _SINKS),
     Rule("dead-2", "One bad message harms no other", _SINKS),
     Rule("dead-3", "What ends the run instead", _SINKS),

@@ -55,12 +55,14 @@ class LiveApplication:
         build: makes it, of the addresses of its sinks.
         sinks: those that have an address of their own.
         shared: pipelines all of whose sinks are at the address of the first.
+        remembered: sinks whose peers remember; true: these say it again whenever they keep more.
         generated: what sinks get that no frame leads to.
     """
 
     build: Callable[[Mapping[SinkId, Address]], Application]
     sinks: tuple[SinkId, ...]
     shared: frozenset[str] = frozenset()
+    remembered: Mapping[SinkId, bool] = field(default_factory=dict)
     generated: Mapping[SinkId, list[bytes]] = field(default_factory=dict)
 
     def check(self, check: Callable[[Application], None]) -> None:
@@ -166,6 +168,7 @@ class Pipe:
         max_size: the largest payload that its source takes, in bytes.
         sinks: how many; the first one's encoder never fails.
         one_address: its sinks share an address.
+        remembered: their peers remember; those of all but the first say it again and again.
     """
 
     decoder: Any = _plain
@@ -174,6 +177,7 @@ class Pipe:
     max_size: int = 1 << 20
     sinks: int = 1
     one_address: bool = False
+    remembered: bool = False
 
 
 def _of_pipes(**pipes: Pipe) -> LiveApplication:
@@ -190,7 +194,7 @@ def _of_pipes(**pipes: Pipe) -> LiveApplication:
             encoders = [_line, *[_loud_line] * (pipe.sinks - 1)]
             builder.to_sinks(
                 [
-                    wallaroo.TCPSinkConfig(*address, encoder)
+                    wallaroo.TCPSinkConfig(*address, encoder, resume=pipe.remembered)
                     for address, encoder in zip(at, encoders, strict=True)
                 ]
             )
@@ -204,13 +208,19 @@ def _of_pipes(**pipes: Pipe) -> LiveApplication:
             for number in range(1 if pipe.one_address else pipe.sinks)
         ),
         shared=frozenset(name for name, pipe in pipes.items() if pipe.one_address),
+        remembered={
+            (name, number): number > 0
+            for name, pipe in pipes.items()
+            if pipe.remembered
+            for number in range(pipe.sinks)
+        },
     )
 
 
 PLAIN: tuple[LiveApplication, ...] = (
     _of_pipes(first=Pipe(key=_by_message, sinks=2)),
     _of_pipes(first=Pipe(key=_all_together), second=Pipe(_two, key=_all_together)),
-    _of_pipes(first=Pipe(_eight, (_bytes,)), second=Pipe(sinks=2)),
+    _of_pipes(first=Pipe(_eight, (_bytes,)), second=Pipe(sinks=2, remembered=True)),
 )
 """Without findings, so that both modes keep the rules."""
 
@@ -231,6 +241,9 @@ SINKS = _of_pipes(
     bulk=Pipe(),
 )
 """Sinks that are slow, break off, share an address or come late."""
+
+REMEMBERED = _of_pipes(kept=Pipe(steps=(_multiply,), key=_all_together, sinks=2, remembered=True))
+"""Sinks whose peers remember, and states that tell one run of a message from another."""
 
 LETTERS = _of_pipes(checked=Pipe(sinks=2), away=Pipe(sinks=2))
 CHECKED = _of_pipes(checked=Pipe(sinks=2))

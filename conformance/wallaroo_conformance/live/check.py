@@ -37,6 +37,7 @@ _LAWS: Mapping[str, str] = {
     "order-2": "each sink gets one exact byte string, live as well",
     "sink-2": "two sinks at one address have a connection each",
     "sink-3": "a sink that went away gets every output, from an output's first byte",
+    "sink-9": "a peer that says how many bytes it has kept has each byte once, whoever is killed",
     "dead-1": "dead letters of a live run are counted, and are added at the end of the file",
     "dead-2": "live too, a dead letter harms no output of other messages",
     "dead-3": "live too, SystemExit ends the run with exit 1, names the step, and delivers the "

@@ -132,9 +132,16 @@ def _unread(connection: socket.socket) -> int:
 
 
 class SinkPeer:
-    """Listens at a sink's address, and keeps what each of its connections brought."""
+    """Listens at a sink's address, and keeps what each of its connections brought.
 
-    def __init__(self) -> None:
+    Args:
+        remembers: it says at each connection how many bytes it has kept (sink-9), so that what
+            comes must go on right behind them.
+        tells: it also says so whenever it has kept more.
+    """
+
+    def __init__(self, *, remembers: bool = False, tells: bool = False) -> None:
+        self._remembers, self._tells = remembers or tells, tells
         self._reading = threading.Event()
         self._reading.set()
         self._lock = threading.Lock()
@@ -155,6 +162,8 @@ class SinkPeer:
 
     def missing(self, outputs: Sequence[bytes]) -> str:
         """Return what is wrong with how `outputs` came, or nothing: see `missing`."""
+        if self._remembers:
+            return not_once(b"".join(outputs), b"".join(self.brought))
         return missing(outputs, self.brought)
 
     @property
@@ -192,15 +201,19 @@ class SinkPeer:
     def break_off(self) -> None:
         """Reset the newest connection, while outputs are coming, and go on listening.
 
-        All bytes that the system has acknowledged count as brought. It must not be reading
-        (`hold`), and the system should take nothing more (`unread` does not grow). On a busy
-        machine the sender may only have paused: on Linux, what it sends from now on is dropped
-        before it is acknowledged; elsewhere, bytes that come during this call count, too.
+        All bytes that the system has acknowledged count as brought, unless it remembers: then what
+        was not read is lost, as if its process had been killed. It must not be reading (`hold`),
+        and the system should take nothing more (`unread` does not grow). On a busy machine the
+        sender may only have paused: on Linux, what it sends from now on is dropped before it is
+        acknowledged; elsewhere, bytes that come during this call count, too.
         """
         with self._lock:
             if not self._connections:
                 return
             connection, data = self._connections.pop(), self._brought[-1]
+            if self._remembers:
+                _reset(connection)
+                return
             _take_nothing_more(connection)
             waiting = b""
             while len(waiting) < (size := _unread(connection)):
@@ -269,6 +282,9 @@ class SinkPeer:
                 return
             data = bytearray()
             with self._lock:
+                if self._remembers:
+                    self._connections.clear()  # what an older one brings from now on is not kept
+                    self._tell(connection)
                 self._brought.append(data)
                 self._connections.append(connection)
             reader = threading.Thread(target=self._read, args=[connection, data], daemon=True)
@@ -283,6 +299,11 @@ class SinkPeer:
             if connection in self._connections:
                 self._connections.remove(connection)
 
+    def _tell(self, connection: socket.socket) -> None:
+        """Say how many bytes are kept; the lock is held."""
+        with contextlib.suppress(OSError):  # the engine is gone
+            connection.sendall(b"wallaroo-resume 1 %d\n" % sum(map(len, self._brought)))
+
     def _receive(self, connection: socket.socket, data: bytearray) -> bool:
         """Wait for bytes and add them to `data`; return whether more can come."""
         self._reading.wait()
@@ -293,11 +314,27 @@ class SinkPeer:
             with self._lock:
                 if not self._reading.is_set():
                     return True  # `hold` was called meanwhile, and nothing is taken after that
+                if self._remembers and connection not in self._connections:
+                    return False
                 read = connection.recv(_LONGEST_READ)
                 data += read
+                if self._tells and read:
+                    self._tell(connection)
         except (OSError, ValueError):  # another thread has closed it
             return False
         return bool(read)
+
+
+def not_once(outputs: bytes, kept: bytes) -> str:
+    """Return what is wrong with what a peer that remembers has kept, or nothing (sink-9)."""
+    if kept == outputs:
+        return ""
+    pairs = enumerate(zip(outputs, kept, strict=False))
+    same = next((n for n, (a, b) in pairs if a != b), min(len(outputs), len(kept)))
+    return (
+        f"{len(kept)} bytes are kept, of {len(outputs)}; from byte {same} on they are "
+        f"{kept[same : same + 60]!r}, and must be {outputs[same : same + 60]!r}"
+    )
 
 
 def missing(outputs: Sequence[bytes], brought: Sequence[bytes]) -> str:

@@ -98,7 +98,11 @@ class LiveRun(ServedRun):
         if scenario.letters:
             self.letters.write_text(json.dumps(EARLIER_LETTER) + "\n", encoding="utf-8")
             self._options = replace(self._options, dead_letters=self.letters)
-        self.peers = {sink: SinkPeer() for sink in self._live.sinks}
+        remembered = self._live.remembered
+        self.peers = {
+            sink: SinkPeer(remembers=sink in remembered, tells=remembered.get(sink, False))
+            for sink in self._live.sinks
+        }
         self.build(self._live)
         self.sources = list(self.application.sources)
         self.serve()
@@ -347,7 +351,8 @@ class LiveRun(ServedRun):
         if over:
             wait_until(lambda: not peer.connections, self.patience)
         if problem := peer.missing(outputs):
-            rules = _RECOVERY if self._restarted else rules
+            if self._restarted:
+                rules = (*rules, *_RECOVERY) if sink in self._live.remembered else _RECOVERY
             self.broken(rules, f"sink {sink}: {problem[:400]}")
 
     def on_connections_of_their_own(self, pipeline: str) -> None:

@@ -17,7 +17,7 @@ from wallaroo.frames import DEFAULT_MAX_SIZE
 from wallaroo.trace import NOT_COMPARED
 from wallaroo_conformance.live import applications as apps
 from wallaroo_conformance.live.checkpoints import mixes, old_states
-from wallaroo_conformance.live.peers import RECEIVE_BUFFER, wait_until
+from wallaroo_conformance.live.peers import RECEIVE_BUFFER, SinkPeer, wait_until
 from wallaroo_conformance.live.run import EARLIER_LETTER, LiveRun, Scenario
 from wallaroo_conformance.live.windows import kills_with_open_windows, time_passes
 
@@ -132,12 +132,17 @@ def _break_off_twice(run: LiveRun) -> None:
     odd = [b"%05d" % number * (_ODD // 5) + b"." for number in range(_ODD_FRAMES)]
     run.send("broken", [*odd, b"a" * _TOO_LONG, *odd, b"b" * _TOO_LONG, *odd], rules=("sink-3",))
     for _ in range(2):
-        wait_until(lambda: peer.unread() >= RECEIVE_BUFFER // 2, run.patience)
-        _wait_for_a_standstill(peer.unread, 1 << 62, run.patience, _FULL)
+        _wait_until_full(run, peer)
         run.note("the sink of broken resets its connection in the middle of an output")
         peer.break_off()
     peer.read_on()
     run.delivered(("sink-3",))
+
+
+def _wait_until_full(run: LiveRun, peer: SinkPeer) -> None:
+    """Wait until the system takes no more for a sink that does not read."""
+    wait_until(lambda: peer.unread() >= RECEIVE_BUFFER // 2, run.patience)
+    _wait_for_a_standstill(peer.unread, 1 << 62, run.patience, _FULL)
 
 
 @contextlib.contextmanager
@@ -299,6 +304,33 @@ def _killed(run: LiveRun) -> None:
     run.finished()
 
 
+def _remembered(run: LiveRun) -> None:
+    """Kill peers that have not kept what came, then the engine, whose peers then are ahead."""
+    for number in range(2):
+        run.send("kept", [b"a", b"b"])
+        run.delivered(("sink-9",))
+        run.let_it_store()
+        _lose_what_is_not_kept(run, run.peers["kept", number])
+        run.kill_and_restart()
+        run.send("kept", [b"d"], rules=("sink-9",))
+        run.delivered(("sink-9",))
+    run.finished()
+
+
+def _lose_what_is_not_kept(run: LiveRun, peer: SinkPeer) -> None:
+    """Break off when the system has acknowledged whole outputs that the peer has not kept."""
+    peer.hold()
+    sender = run.connect("kept")
+    run.hand_over(sender, [b"a"])
+    wait_until(lambda: peer.unread() > 0, run.patience)
+    run.hand_over(sender, [apps.MUCH, b"c"])
+    _wait_until_full(run, peer)
+    run.note("a sink's peer loses what it has not kept, and its connection")
+    peer.break_off()
+    peer.read_on()
+    run.delivered(("sink-9",))
+
+
 # -- all of them -------------------------------------------------------------------------------
 
 SPECIAL: tuple[Scenario, ...] = (
@@ -317,6 +349,7 @@ SPECIAL: tuple[Scenario, ...] = (
     Scenario(apps.TIME, time_passes, ("time-1", "time-5")),
     Scenario(apps.TIME, time_passes, ("time-1", "time-5", "recover-1"), recovers=True),
     Scenario(apps.PLAIN[0], _killed, ("recover-1", "recover-2"), recovers=True),
+    Scenario(apps.REMEMBERED, _remembered, ("sink-9", "recover-1"), recovers=True),
     Scenario(apps.RECOVERY, kills_with_open_windows, ("recover-1", "recover-2"), recovers=True),
     Scenario(apps.PLAIN[0], mixes, ("recover-3",), recovers=True),
     Scenario(apps.OLDER, old_states, ("recover-4",), recovers=True),

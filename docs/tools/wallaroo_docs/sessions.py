@@ -138,6 +138,7 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
         application_setup: Callable[[list[str]], Application],
         *,
         away: bool = False,
+        remembers: bool = False,
         recovery: bool = False,
         checkpoint: Path | None = None,
         **options: Any,
@@ -147,6 +148,7 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
         Args:
             application_setup: describes it, given ``--in`` and ``--out``.
             away: the sink does not listen until `Session.sink_comes`.
+            remembers: it says at each connection how many bytes it has kept (sink-9).
             recovery: the example kills and restarts.
             checkpoint: a directory for a checkpoint that outlives the block; implies `recovery`.
             options: more of `wallaroo.engine.ServeOptions`.
@@ -158,7 +160,7 @@ def serve(engine: str) -> Callable[..., contextlib.AbstractContextManager[Sessio
         if recovery and not chosen.capabilities().recovery:
             raise NotPromisedError(f"the {engine} engine does not claim recovery")
         with contextlib.ExitStack() as stack:
-            sink = stack.enter_context(contextlib.closing(SinkPeer()))
+            sink = stack.enter_context(contextlib.closing(SinkPeer(remembers=remembers)))
             if away:
                 sink.go_away()
             log = stack.enter_context(_Log().attached())

@@ -14,6 +14,7 @@ from wallaroo.times import SourceMoment
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.resumption import Stream
 from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment
 
@@ -57,6 +58,7 @@ class Head:
         next_blob: number after the last.
         positions: of each Kafka source that has begun, behind the records before the position.
         topics: number of partitions of each Kafka sink's topic, as of the first start (kafka-13).
+        streams: of each sink whose peer remembers, before the position (sink-9).
     """
 
     at: int
@@ -68,6 +70,7 @@ class Head:
     next_blob: int
     positions: Mapping[str, Position] = field(default_factory=dict)
     topics: Mapping[SinkId, int] = field(default_factory=dict)
+    streams: Mapping[SinkId, Stream] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the head as text."""
@@ -89,6 +92,7 @@ class Head:
                 },
                 "positions": {name: one.form for name, one in self.positions.items()},
                 "topics": [[*sink, count] for sink, count in self.topics.items()],
+                "streams": [[*sink, *one.form] for sink, one in self.streams.items()],
                 "blobs": [self.first_blob, self.next_blob],
             }
         )
@@ -147,6 +151,10 @@ def head_from(text: str) -> Head:
             topics={
                 (a_text(pipeline), a_number(index)): a_number(count)
                 for pipeline, index, count in form["topics"]
+            },
+            streams={
+                (a_text(pipeline), a_number(index)): Stream.from_form(*one)
+                for pipeline, index, *one in form.get("streams", ())
             },
             first_blob=a_number(first_blob),
             next_blob=a_number(next_blob),

@@ -14,12 +14,13 @@ from typing import Any, Protocol, TypeAlias
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
 from wallaroo.records import Single
-from wallaroo.topology import Application
+from wallaroo.topology import Application, SinkId
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.context import Contexts
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
 from wallaroo.transport.recording import Recording
+from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import born, random_bytes
 
 ENGINE = "reference"
@@ -87,6 +88,9 @@ class OnDisk(Protocol):
     def kafka(self) -> Kept:
         """Return what is kept of Kafka, before these records."""
 
+    def streams(self) -> Mapping[SinkId, Stream]:
+        """Return the streams of sinks whose peers remember, before these records (sink-9)."""
+
     def close(self) -> None:
         """Close everything, and give up the lock."""
 
@@ -145,6 +149,10 @@ class RecordedRun(OnDisk):
 
     @override
     def generators(self) -> Mapping[str, LoggedSource]:
+        return {}
+
+    @override
+    def streams(self) -> Mapping[SinkId, Stream]:
         return {}
 
     @override

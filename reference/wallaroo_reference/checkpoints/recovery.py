@@ -17,7 +17,7 @@ from pathlib import Path
 
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, Consumed, Single, Value
-from wallaroo.topology import Application
+from wallaroo.topology import Application, SinkId
 from wallaroo.transport.changed_topology import (
     NOTHING_ACCEPTED,
     Accepted,
@@ -36,6 +36,7 @@ from wallaroo.transport.kafka.position import Positions
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
 from wallaroo.transport.recording import Recording
+from wallaroo.transport.resumption import Stream
 from wallaroo.transport.skipping import SkippedPayload, skipped, skipped_of_topic
 from wallaroo.transport.stamps import Draw, Stamp, random_bytes
 from wallaroo.transport.stored_state import first_accumulator
@@ -270,6 +271,10 @@ class Recovery(OnDisk):
         for generator in known.values():
             generator.value()
         return known
+
+    @override
+    def streams(self) -> Mapping[SinkId, Stream]:
+        return {} if self.head is None else self.head.streams
 
     def _of_topic(self, run: Run, kafka: KafkaEdges) -> Iterator[Entry]:
         """Yield what a run holds, if it is one of a Kafka source; its place is noted."""

@@ -129,6 +129,7 @@ class ReferenceCheckpoint(StoredCheckpoint):
             head.sinks,
             head.topics,
             head.at,
+            head.streams,
         )
 
     @override
@@ -204,6 +205,7 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
         len(blobs),
         {name: source.position for name, source in logged.items() if source.position is not None},
         state.topics,
+        state.streams,
     )
     return head, blobs
 

@@ -17,16 +17,17 @@ import asyncio
 import logging
 import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from wallaroo.errors import WallarooError
 from wallaroo.topology import SinkId
-from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.edges import Edges
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.resumption import Stream
 from wallaroo.transport.threads import JobThread
 from wallaroo_reference.cells import Moment
 from wallaroo_reference.checkpoints.collecting import Collector, Packed, PackError, blobs_of
@@ -51,6 +52,7 @@ class _Made:
     counts: list[int]
     packed: list[Packed]
     outputs: dict[SinkId, int]
+    streams: dict[SinkId, int]  # how many bytes they have
     generators: dict[str, LoggedSource]
     positions: dict[str, Position]
 
@@ -64,7 +66,7 @@ class Checkpoints:
         feeder: knows what the log says about generators.
         kafka: knows it about Kafka sources, and what sinks have found.
         outbox: knows what is delivered.
-        dead_letters: are on disk too before a checkpoint is.
+        edges: the run's; dead letters are on disk too before a checkpoint is.
         thread: writes.
         interval: seconds from one checkpoint to the next.
         clock: returns the time, in nanoseconds since 1970.
@@ -83,7 +85,7 @@ class Checkpoints:
         feeder: Feeder,
         kafka: KafkaEdges,
         outbox: Outbox,
-        dead_letters: DeadLetters,
+        edges: Edges,
         thread: JobThread,
         *,
         interval: float,
@@ -98,7 +100,7 @@ class Checkpoints:
         self._feeder = feeder
         self._kafka = kafka
         self._outbox = outbox
-        self._dead_letters = dead_letters
+        self._edges = edges
         self._thread = thread
         self._interval = interval
         self._clock = clock
@@ -108,6 +110,8 @@ class Checkpoints:
         self._position = recovery.position
         self._outputs_before = {} if head is None else dict(head.sinks)
         self._topics_before = {} if head is None else dict(head.topics)
+        self._streams_before = {} if head is None else dict(head.streams)
+        self._ends_before = edges.stream_ends()
         self._next_blob = 0 if head is None else head.next_blob
         self._collector = Collector(machine.cells(), recovery.first_blob, self._next_blob)
         self._timer: asyncio.TimerHandle | None = None
@@ -127,7 +131,7 @@ class Checkpoints:
             self._collector.go_on(math.inf)
             packed = self._collector.finish(self._next_blob)
             try:
-                self._next_blob = self._write(self._made(packed))
+                self._next_blob = self._write(self._made(packed), {})
             except (sqlite3.Error, OSError, WallarooError) as error:
                 self._failed(f"the first checkpoint cannot be stored: {error}")
         self._later(self._interval, self._begin)
@@ -189,11 +193,13 @@ class Checkpoints:
 
     def _made(self, packed: list[Packed]) -> _Made:
         moment = self._machine.moment()
+        made = self._outbox.made_bytes()
         return _Made(
             moment,
             [cells.count() for cells in self._machine.cells()],
             packed,
             self._outbox.made(),
+            {id_: before + made[id_] for id_, before in self._ends_before.items()},
             dict(self._feeder.logged),
             self._kafka.positions.before(moment.sequence),
         )
@@ -208,7 +214,10 @@ class Checkpoints:
 
     def _submit(self, made: _Made) -> None:
         if not self._over:
-            self._thread.submit(lambda: self._write(made), lambda done: self._wrote(made, done))
+            streams = self._edges.streams(made.streams)
+            self._thread.submit(
+                lambda: self._write(made, streams), lambda done: self._wrote(made, done)
+            )
 
     def _wrote(self, made: _Made, done: int | Exception) -> None:
         if self._over:
@@ -241,7 +250,7 @@ class Checkpoints:
 
     # -- in the job thread -----------------------------------------------------------------------
 
-    def _write(self, made: _Made) -> int:
+    def _write(self, made: _Made, streams: Mapping[SinkId, Stream]) -> int:
         """Store a checkpoint and shorten the log; return the number of the next blob."""
         recovery = self._recovery
         blobs = blobs_of(self._machine.cells(), made.packed)
@@ -260,6 +269,7 @@ class Checkpoints:
             generators=made.generators,
             positions=made.positions,
             topics=self._topics_before | self._kafka.partitions,
+            streams={**self._streams_before, **streams},
             first_blob=self._collector.first_blob,
             next_blob=self._next_blob + len(blobs),
         )
@@ -267,7 +277,7 @@ class Checkpoints:
         # In this order: a checkpoint must not contain the effect of a record that the log may lose.
         if recovery.log.durable_sequence < position:
             recovery.log.sync()
-        self._dead_letters.sync()
+        self._edges.dead_letters.sync()
         recovery.store.write(head, blobs)
         self._drop_before(position)
         return head.next_blob

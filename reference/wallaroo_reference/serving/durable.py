@@ -110,7 +110,7 @@ class Durable:
                 self.feeder,
                 kafka,
                 self._outbox,
-                edges.dead_letters,
+                edges,
                 to_store,
                 interval=interval,
                 clock=clock,
@@ -168,6 +168,7 @@ class Durable:
         """
 
         def processed() -> None:
+            self._edges.complete()
             self._edges.go_on_behind(self._generators())
             self.journal.receive_records(self._begun())
             caught_up()

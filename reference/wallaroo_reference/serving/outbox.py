@@ -98,6 +98,10 @@ class Outbox:
         """Return how many outputs of each sink have been made in this run."""
         return {id_: sink.made for id_, sink in self.sinks.items()}
 
+    def made_bytes(self) -> dict[SinkId, int]:
+        """Return how many bytes these are."""
+        return {id_: sink.made_bytes for id_, sink in self.sinks.items()}
+
     def delivered(self, sequence: int, made: Mapping[SinkId, int]) -> bool:
         """Whether everything that the records before `sequence` made has been delivered.
 
@@ -123,10 +127,12 @@ class HeldSink:
 
     Attributes:
         made: number of outputs that were made for it in this run.
+        made_bytes: and of their bytes.
     """
 
     def __init__(self, outbox: Outbox, sink: OutputSink) -> None:
         self.made = 0
+        self.made_bytes = 0
         self._outbox = outbox
         self._sink = sink
 
@@ -144,5 +150,6 @@ class HeldSink:
         """Take outputs; the caller may reuse the list."""
         self.made += len(outputs)
         some = outputs[:]
-        size = size_of(some) + _COST * len(some)
-        self._outbox.put(size, lambda: self._sink.write(some))
+        size = size_of(some)
+        self.made_bytes += size
+        self._outbox.put(size + _COST * len(some), lambda: self._sink.write(some))

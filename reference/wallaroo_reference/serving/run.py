@@ -110,7 +110,8 @@ def opened_run(
         with options.interruptible():
             kafka.prepare(inlet.sinks_have_room, inlet.fail)
         machine.topics.update(kafka.partitions)
-        edges = Edges(application, options, loop, inlet, addresses, clock, kafka)
+        streams = {} if on_disk is None else on_disk.streams()
+        edges = Edges(application, options, loop, inlet, addresses, clock, kafka, streams)
         if isinstance(on_disk, Recovery):
             edges.dead_letters.run = on_disk.born.checkpoint
         up.pop_all()  # all is open: it is closed with the parts that have it

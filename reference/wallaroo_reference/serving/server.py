@@ -127,6 +127,7 @@ class Server(Handle):
         if run.durable is not None:
             loop.call_soon(run.durable.start, self._caught_up)
         else:
+            run.edges.complete()
             run.feeder.receive_records(run.kafka.go_on_behind(0, {}, self._clock()))
 
     def _caught_up(self) -> None:

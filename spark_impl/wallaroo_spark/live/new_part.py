@@ -43,7 +43,8 @@ def write_parts(directory: Path, state: StoredState, layout: Layout, identity: I
     """
     stamp, position = identity.stamp, state.position
     # A tick at once lets each window step say when it is due.
-    resume = Resume(position, 0 if state.steps and position else None, state.logged or {})
+    due = 0 if state.steps and position else None
+    resume = Resume(position, due, state.logged or {}, state.streams)
     write_resume(directory / RESUME, resume, stamp)
     write_layout(directory / LAYOUT, layout, stamp)
     if state.topics and not (directory / SINKS).exists():  # it was copied, or is another engine's

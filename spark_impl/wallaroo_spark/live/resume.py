@@ -2,9 +2,9 @@
 
 Workers hold the windows, so after a restart only they know when the next one is due; and no worker
 is asked before there is input. A generator continues after its last value, and a source that has
-ended stays ended; but records that Spark has committed are deleted from the log. So before Spark
-commits a micro-batch, this file of the checkpoint is written with what holds at the end of that
-batch.
+ended stays ended; but records that Spark has committed are deleted from the log. A sink whose peer
+remembers goes on with the next byte of its stream (sink-9). So before Spark commits a micro-batch,
+this file of the checkpoint is written with what holds at the end of that batch.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wallaroo.config import GenSourceConfig
+from wallaroo.config import GenSourceConfig, TCPSinkConfig
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.records import Assigned, Consumed, End
-from wallaroo.topology import Application
+from wallaroo.topology import Application, SinkId
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import Kind, Run
 from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.offset_log import Log
@@ -42,11 +43,27 @@ class Resume:
         sequence: after all records before this one.
         due: the arrival time at which time alone lets a window fire; `None`: none will.
         sources: what the log says about sources: those that have ended, and generators.
+        streams: of each sink whose peer remembers.
+        before: how many bytes these had before the micro-batch, which Spark may not have committed.
     """
 
     sequence: int = 0
     due: int | None = None
     sources: Mapping[str, LoggedSource] = field(default_factory=dict)
+    streams: Mapping[SinkId, Stream] = field(default_factory=dict)
+    before: Mapping[SinkId, int] = field(default_factory=dict)
+
+    def streams_at(self, committed: int) -> Mapping[SinkId, Stream]:
+        """Return the streams as they were after the micro-batches that Spark has committed.
+
+        Args:
+            committed: number of the first record that is not committed.
+        """
+        if self.sequence <= committed:
+            return self.streams
+        return {
+            sink: stream.up_to(self.before.get(sink, 0)) for sink, stream in self.streams.items()
+        }
 
     def same(self, other: Resume) -> bool:
         """Whether `other` says the same, apart from the sequence."""
@@ -172,7 +189,11 @@ def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None
         CheckpointError: the file is damaged, or it is missing although Spark has committed
             something.
     """
-    if not (_named(application, _GO_ON) or application.time_decides):
+    remembered = any(
+        isinstance(sink.config, TCPSinkConfig) and sink.config.resume
+        for sink in application.sinks.values()
+    )
+    if not (_named(application, _GO_ON) or application.time_decides or remembered):
         return None
     found = read_resume(checkpoint.resume)
     if found is None:
@@ -227,7 +248,14 @@ def read_resume(path: Path) -> Resume | None:
 def _resume(form: Any) -> Resume:
     due = form["due"]
     sources = {name: _source(*one) for name, one in form["sources"].items()}
-    return Resume(int(form["sequence"]), None if due is None else int(due), sources)
+    streams = form.get("streams", ())  # earlier releases wrote none
+    return Resume(
+        int(form["sequence"]),
+        None if due is None else int(due),
+        sources,
+        {(name, index): Stream.from_form(*one) for name, index, _, *one in streams},
+        {(name, index): int(before) for name, index, before, *_ in streams},
+    )
 
 
 def _source(
@@ -258,5 +286,9 @@ def write_resume(path: Path, resume: Resume, stamp: Stamp) -> None:
             ]
             for name, one in resume.sources.items()
         },
+        "streams": [
+            [*sink, resume.before.get(sink, one.end), *one.form]
+            for sink, one in resume.streams.items()
+        ],
     }
     write_part(path, stamp, form)

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from wallaroo.engine import ServeOptions
 from wallaroo.metrics.registry import Registry
-from wallaroo.topology import Application
+from wallaroo.records import Assigned, End
+from wallaroo.topology import Application, SinkId
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.kafka.sources import KafkaSources
 from wallaroo.transport.listener import Address
+from wallaroo.transport.resumption import Stream
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
@@ -118,11 +120,11 @@ def opened_run(
         storage.checkpoint.publish()  # before an output leaves
         feed.case = replace(feed.case, topics=sinks.topics)
         ends = KafkaEnds(sources.sources, sinks.sinks)
-        edges = Edges(application, options, loop, intake, addresses, clock, ends)
+        edges = Edges(application, options, loop, intake, addresses, clock, ends, _streams(storage))
         edges.dead_letters.run = storage.checkpoint.born.checkpoint
         edges.go_on_behind(storage.logged)
         due = None if storage.resume is None else storage.resume.last.due
-        note = _note_of(storage, feed)
+        note = _note_of(storage, feed, edges, loop)
         delivery = Delivery(application, edges, loop, feed.records, note, due, watch, sinks)
         delivery.on_fetched = partial(note_fetched, sources, feed)
         levels = plan(application).levels
@@ -142,7 +144,7 @@ def opened_run(
         if options.metrics is not None:
             figures = _figures(application, options.metrics, storage, run, sources)
             up.callback(figures.close)
-        edges.open(lambda: intake.add(begun))  # nothing after this can be refused
+        edges.open(lambda: _begin(storage, edges, intake, begun))  # nothing is refused after this
         up.callback(loop.stop)
         up.callback(lambda: loop.call(edges.close))
         yield run
@@ -244,12 +246,35 @@ def _abandon(run: Run) -> None:
     run.query.end()
 
 
-def _note_of(storage: Storage, feed: LogFeed) -> Callable[[int, int | None], None]:
+def _begin(storage: Storage, edges: Edges, intake: Intake, begun: Sequence[Assigned | End]) -> None:
+    if not storage.checkpoint.unfinished:
+        edges.complete()
+    intake.add(begun)
+
+
+def _streams(storage: Storage) -> Mapping[SinkId, Stream]:
+    """Return the streams of sinks whose peers remember."""
+    if storage.resume is None:
+        return {}
+    return storage.resume.last.streams_at(storage.checkpoint.position)
+
+
+def _note_of(
+    storage: Storage, feed: LogFeed, edges: Edges, loop: LoopThread
+) -> Callable[[int, int | None], None]:
     """Return what writes, before Spark commits a micro-batch, what a restart must know."""
+    planned, ends = storage.checkpoint.planned, edges.stream_ends()
 
     def note(sequence: int, due: int | None) -> None:
+        nonlocal ends
         if storage.resume is not None:
-            storage.resume.note(Resume(sequence, due, feed.sources))
+            before = ends
+            if ends:
+                ends = loop.call(edges.stream_ends)
+            streams = loop.call(edges.streams, ends) if ends else {}
+            storage.resume.note(Resume(sequence, due, feed.sources, streams, before))
         storage.checkpoint.publish()
+        if sequence >= planned:  # what an earlier run may have sent has been sent again
+            loop.call(edges.complete)
 
     return note

@@ -219,7 +219,7 @@ def _change_topology(
         # A tick at once lets each window step say when it is due.
         due = 0 if application.window_steps and checkpoint.position else None
         sources = {name: one for name, one in resume.sources.items() if name in application.sources}
-        write_resume(new / RESUME, Resume(resume.sequence, due, sources), stamp)
+        write_resume(new / RESUME, replace(resume, due=due, sources=sources), stamp)
         write_layout(new / LAYOUT, checkpoint.layout, stamp)
         before = read_layout(checkpoint.directory / LAYOUT) if checkpoint.position else None
         if before is None or not before.stores_as(checkpoint.layout):

@@ -198,6 +198,7 @@ class StoredOnSpark(StoredCheckpoint):
             logged,
             topics=read_topics(self._directory / SINKS),
             at=self._at(),
+            streams=resume.streams_at(position),
         )
 
     def _layout(self) -> Layout:

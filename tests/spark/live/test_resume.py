@@ -12,6 +12,7 @@ from wallaroo.transport.generators import Generators, LoggedSource, encoded
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import UNSTAMPED
 
 
@@ -130,3 +131,12 @@ def test_graph_4_a_value_of_another_version_is_refused(log):
     (known,) = after({}, log.runs(0, 1)).values()
     with pytest.raises(CheckpointError, match="value of a generator cannot be read back"):
         known.value()
+
+
+def test_sink_9_a_micro_batch_that_spark_did_not_commit_is_numbered_as_before(tmp_path):
+    path, kept = tmp_path / "resume", ("p", 0)
+    said = Resume(9, None, {}, {kept: Stream(2, b"cdef")}, {kept: 4})
+    write_resume(path, said, UNSTAMPED)
+    assert read_resume(path) == said
+    assert said.streams_at(9) == said.streams_at(12) == {kept: Stream(2, b"cdef")}
+    assert said.streams_at(5) == {kept: Stream(2, b"cd")}

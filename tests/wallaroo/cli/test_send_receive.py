@@ -9,9 +9,9 @@ import struct
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
 
 import pytest
+from listening_cli import receiving
 from ports import free_port
 
 from wallaroo.cli.main import main
@@ -51,21 +51,6 @@ class Listener:
 def write(path, content):
     path.write_bytes(content)
     return str(path)
-
-
-@contextmanager
-def receiving(*arguments):
-    """Run ``wallaroo receive`` and yield it with the address it listens on."""
-    command = [sys.executable, "-m", "wallaroo", "receive", "--listen", "127.0.0.1:0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            assert process.stderr is not None
-            line = process.stderr.readline()
-            match = re.fullmatch(rb"listening on 127\.0\.0\.1:(\d+)\n", line)
-            assert match, line
-            yield process, ("127.0.0.1", int(match[1]))
-        finally:
-            process.kill()
 
 
 def say(address, *pieces):
