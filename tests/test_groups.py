@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -29,8 +30,10 @@ MARK = ".".join(("pytest", "mark", "alone"))  # written so that this file has no
 def test_a_group_is_in_one_process(tmp_path: Path) -> None:
     # Or there would be a JVM in each, and nobody told.
     (tmp_path / "test_where.py").write_text(MODULE)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", "2"]
+    command += ["--dist", "loadgroup"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # it needs no other
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
     workers = [path.read_text() for path in tmp_path.glob("*.txt")]
     assert len(workers) == 8
     assert len(set(workers)) == 1

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from wallaroo_docs.figures import RESULTS, ROOT, UnknownFigureError, shown, with_figures
@@ -15,7 +16,6 @@ from wallaroo_docs.pages import DOCS
 
 from wallaroo.loading import load_module
 
-HISTORY = load_module(ROOT / "benchmarks" / "history.py").module
 KEPT = sorted(RESULTS.glob("*.json"))
 
 
@@ -93,7 +93,12 @@ def _check(kept: dict, benchmark: str) -> None:
         assert ("ratio" in figure) == ("baseline" in figure)
 
 
-def test_a_cost_is_a_ratio_or_a_time_and_the_baseline_is_none() -> None:
+@pytest.fixture(scope="module")
+def history() -> ModuleType:
+    return load_module(ROOT / "benchmarks" / "history.py").module
+
+
+def test_a_cost_is_a_ratio_or_a_time_and_the_baseline_is_none(history: ModuleType) -> None:
     by_hand = {"unit": "ns", "baseline": "by-hand"}
     figures = [
         {"name": "words/by-hand", "value": 9, "ratio": 1.0, **by_hand},
@@ -103,24 +108,24 @@ def test_a_cost_is_a_ratio_or_a_time_and_the_baseline_is_none() -> None:
         {"name": "rate", "value": 4, "unit": "events/s"},
     ]
     kept = {"benchmark": "b", "figures": figures}
-    assert HISTORY.costs(kept) == {"b words/compiled": 1.2, "b tick": 9, "b rate": 0.25}
+    assert history.costs(kept) == {"b words/compiled": 1.2, "b tick": 9, "b rate": 0.25}
 
 
-def test_what_got_slower_is_told_from_noise() -> None:
+def test_what_got_slower_is_told_from_noise(history: ModuleType) -> None:
     older = {"same": 2.0, "slow": 3.0, "wild": 1.0}
     pairs = [
         (older, {"same": 2 * noise, "slow": 3.2 * noise, "wild": noise**9})
         for noise in (0.99, 1.01, 1.0, 0.98, 1.02)
     ]
-    said = {name: one.verdict(HISTORY.BOUND).value for name, one in HISTORY.changes(pairs).items()}
+    said = {name: one.verdict(history.BOUND).value for name, one in history.changes(pairs).items()}
     assert said == {"same": "not worse", "slow": "worse", "wild": "inconclusive"}
 
 
-def test_each_line_of_the_history_can_be_compared_with() -> None:
-    for line in HISTORY.HISTORY.read_text("utf-8").splitlines():
+def test_each_line_of_the_history_can_be_compared_with(history: ModuleType) -> None:
+    for line in history.HISTORY.read_text("utf-8").splitlines():
         run = json.loads(line)
         date.fromisoformat(run["date"])
-        assert set(HISTORY.same_machine()) < set(run["machine"])
+        assert set(history.same_machine()) < set(run["machine"])
         assert re.fullmatch("[0-9a-f]{12}", run["commit"])
         assert all(cost > 0 for cost in run["costs"].values())
 

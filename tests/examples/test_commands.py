@@ -11,10 +11,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from receiving import eventually
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120.0
@@ -67,7 +67,9 @@ class Terminals:
                 process_group=0,
             )
         self.running.append((process, output, says))
-        until(lambda: says.read_text().count("listening on") == len(wanted), says.read_text)
+        eventually(
+            lambda: says.read_text().count("listening on") == len(wanted), SECONDS, says.read_text
+        )
         chosen = re.findall(r"listening on \S+:(\d+)", says.read_text())
         self.ports.update(zip(wanted, chosen, strict=True))
         return b""
@@ -91,13 +93,6 @@ class Terminals:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-
-
-def until(condition, why):
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -129,7 +124,7 @@ def test_word_count(terminals):
     assert abs(piped.count(b"\n") - len(words)) < len(words) // 100
     for command in over_tcp:
         terminals.type(command)
-    until(lambda: len(terminals.output()) >= len(piped), terminals.output)
+    eventually(lambda: len(terminals.output()) >= len(piped), SECONDS, terminals.output)
     assert terminals.output() == piped
     terminals.interrupt()
 
@@ -143,7 +138,7 @@ def test_log_status(terminals):
     assert sum(int(line.split()[2]) for line in piped.splitlines()) == 5000
     for command in over_tcp:
         terminals.type(command)
-    until(lambda: len(terminals.output()) >= len(piped), terminals.output)
+    eventually(lambda: len(terminals.output()) >= len(piped), SECONDS, terminals.output)
     assert terminals.output() == piped
     terminals.interrupt()
 
@@ -161,7 +156,7 @@ def test_market_spread(terminals, example):
     rejected = [order.order_id for order in orders if rejecting.get(order.symbol, True)]
     for command in commands_of("market_spread_pipeline"):
         terminals.type(command)
-    until(lambda: terminals.output().count(b"\n") >= len(rejected), terminals.output)
+    eventually(lambda: terminals.output().count(b"\n") >= len(rejected), SECONDS, terminals.output)
     assert re.findall(rb"\((\d{6})\)", terminals.output()) == rejected
     terminals.interrupt()
 
@@ -187,7 +182,7 @@ def test_nexmark(terminals):
     assert piped == terminals.type(oracle) != b""
     for command in over_tcp:
         terminals.type(command)
-    until(terminals.output, terminals.output)
+    eventually(terminals.output, SECONDS, terminals.output)
     terminals.interrupt()
     assert piped.startswith(terminals.output())
 
@@ -198,7 +193,7 @@ def test_graph_4_a_run_whose_generator_ends_ends_by_itself(terminals):
     assert re.fullmatch(rb"(\d\d:\d\d:\d0 to \d\d:\d\d:\d0: \w+ spent [12],\d+\n)+", piped)
     terminals.type(receive)
     terminals.type(run)
-    until(lambda: len(terminals.output()) >= len(piped), terminals.output)
+    eventually(lambda: len(terminals.output()) >= len(piped), SECONDS, terminals.output)
     assert terminals.output() == piped
     terminals.interrupt()
 

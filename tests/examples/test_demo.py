@@ -5,10 +5,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
+from receiving import eventually
 
 ROOT = Path(__file__).parents[2]
 DEMO = [sys.executable, "-m", "demo", "--acts", "1"]
@@ -44,9 +44,7 @@ def test_ctrl_c_stops_it_and_its_children(tmp_path):
         for line in process.stdout:
             if "$ wallaroo run" in line:
                 break
-        deadline = time.monotonic() + 30
-        while not children(tmp_path) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        eventually(lambda: children(tmp_path))
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=30)
         assert process.returncode == 130

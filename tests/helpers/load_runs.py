@@ -6,15 +6,15 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from receiving import eventually
 from wallaroo_loadgen.common import measure
 from wallaroo_loadgen.common.config import RunConfig
 from wallaroo_loadgen.common.measure import Timeline
@@ -73,21 +73,14 @@ def result(
     return Result(**{**settings, "counts": counts, **changes})
 
 
-def until(true: Callable[[], Any], words: str = "not within a minute") -> Any:
-    """Return what a function gives once that is true; while a server starts it may raise."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, KeyError, IndexError):
-            if found := true():
-                return found
-        time.sleep(0.1)
-    raise AssertionError(words)
-
-
 def locusts_stats(port: int) -> dict[str, Any]:
-    """Return what Locust's page knows of its test."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats/requests") as answer:
+    """Return what Locust's page knows of its test; nothing while it does not listen."""
+    with (
+        contextlib.suppress(OSError),
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/stats/requests") as answer,
+    ):
         return dict(json.load(answer))
+    return {}
 
 
 @contextmanager
@@ -99,7 +92,7 @@ def locusts_page(port: int, options: str, *, state: str = "ready", log: Path | N
         command = [*program, *options.split()]
         process = stack.enter_context(subprocess.Popen(command, stderr=errors))
         try:
-            until(lambda: locusts_stats(port)["state"] == state)
+            eventually(lambda: locusts_stats(port).get("state") == state)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()

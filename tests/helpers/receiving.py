@@ -9,12 +9,22 @@ import time
 from collections.abc import Callable
 
 
-def eventually(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until a condition holds; looked at often first, and less often the longer it takes."""
+def eventually(
+    condition: Callable[[], object],
+    seconds: float = 60.0,
+    why: Callable[[], object] = lambda: "it did not come about",
+) -> None:
+    """Wait until a condition holds; looked at often first, and less often the longer it takes.
+
+    Args:
+        condition: what must hold.
+        seconds: how long it may take.
+        why: what to say if it does not.
+    """
     begun = time.monotonic()
     while not condition():
         waited = time.monotonic() - begun
-        assert waited < seconds, "it did not come about"
+        assert waited < seconds, why()
         time.sleep(min(max(0.002, waited / 20), 0.1))
 
 

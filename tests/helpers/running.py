@@ -1,10 +1,10 @@
 """A process of ``wallaroo run``, the peers of its source and its sink, and its application."""
 
-import contextlib
 import socket
 import subprocess
 import sys
-import threading
+
+from receiving import Receiver
 
 from wallaroo.frames import frames
 
@@ -54,14 +54,10 @@ class Run:
     """
 
     def __init__(self, app, *arguments, command=WALLAROO_RUN, stderr=subprocess.PIPE, **options):
-        self.sink = socket.create_server(("127.0.0.1", 0))
-        out = f"127.0.0.1:{self.sink.getsockname()[1]}"
+        self._receiver = Receiver()
+        out = f"127.0.0.1:{self._receiver.port}"
         words = [*command, str(app), *arguments, "--in", "127.0.0.1:0", "--out", out]
         self.process = subprocess.Popen(words, stderr=stderr, text=True, **options)
-        self.received = bytearray()
-        self._over = False
-        self._receiving = threading.Thread(target=self._receive)
-        self._receiving.start()
         self.errors = ""
         if stderr is subprocess.PIPE:
             while "listening on" not in self.errors:
@@ -70,20 +66,10 @@ class Run:
                 self.errors += line
             self.port = int(self.errors.strip().rpartition(":")[2])
 
-    def _receive(self):
-        self.sink.settimeout(0.05)
-        while True:
-            over = self._over  # a connection that was made before that is accepted all the same
-            try:
-                sock, _ = self.sink.accept()
-            except TimeoutError:
-                if over:
-                    return
-            else:
-                break
-        with contextlib.suppress(OSError), sock:
-            while data := sock.recv(65536):
-                self.received += data
+    @property
+    def received(self):
+        """What the sink's peer has got by now."""
+        return b"".join(self._receiver.so_far)
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
@@ -100,17 +86,13 @@ class Run:
     def wait(self):
         """Wait for the end; return the exit code, stderr, and what the sink's peer has got."""
         _, rest = self.process.communicate(timeout=60)
-        self._over = True
-        self._receiving.join(60)
-        return self.process.returncode, self.errors + (rest or ""), bytes(self.received)
+        return self.process.returncode, self.errors + (rest or ""), self._receiver.everything()
 
     def end(self):
         if self.process.poll() is None:
             self.process.kill()
-            self.wait()
-        self._over = True
-        self._receiving.join(60)
-        self.sink.close()
+            self.process.communicate(timeout=60)
+        self._receiver.close()
 
 
 def wallaroo(*arguments, data=b"", **options):

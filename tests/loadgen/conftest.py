@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -51,19 +50,6 @@ def start_targets() -> Iterator[Callable[..., int]]:
     """Return what `start_target` does, for targets that all tests of a module share."""
     with _targets() as start:
         yield start
-
-
-@pytest.fixture
-def wait_for() -> Callable[[Path], None]:
-    """Return a function that waits until a file is there, such as a target's `--mark`."""
-
-    def wait(path: Path) -> None:
-        deadline = time.monotonic() + 60
-        while not path.exists():
-            assert time.monotonic() < deadline, f"no {path} within a minute"
-            time.sleep(0.05)
-
-    return wait
 
 
 @pytest.fixture

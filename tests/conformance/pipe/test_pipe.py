@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from receiving import eventually
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.case import ConformanceCase, Input
 from wallaroo_conformance.cases.counterexamples import stored
@@ -184,10 +184,7 @@ def test_what_it_started_ends_with_it(start: Start) -> None:
     engine.run_many(cases("die"))  # by then it has told its child
     first = int(engine.log.read_text().split()[1])
     engine.close()
-    end = time.monotonic() + 60
-    while _is_running(first):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    eventually(lambda: not _is_running(first))
 
 
 def _is_running(pid: int) -> bool:

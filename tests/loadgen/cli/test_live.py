@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email.message import Message
@@ -21,6 +20,7 @@ import pytest
 from commands_here import wallaroo_here
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
+from receiving import eventually
 from wallaroo_loadgen.control.result import Result
 from wallaroo_loadgen.presentation.live import LiveServer
 
@@ -61,10 +61,7 @@ def live(start_targets: Callable[..., int]) -> Iterator[Live]:
         assert found is not None
         run = Live(process, found[1])
         try:
-            deadline = time.monotonic() + 60
-            while not run.figures()["figures"]:
-                assert time.monotonic() < deadline, "no figures within a minute"
-                time.sleep(0.1)
+            eventually(lambda: run.figures()["figures"])
             yield run
         finally:
             process.send_signal(signal.SIGINT)
@@ -87,10 +84,7 @@ def test_the_page_and_its_figures(live: Live) -> None:
 
 def test_the_figures_go_on(live: Live) -> None:
     before = live.figures()["words"]
-    deadline = time.monotonic() + 60
-    while live.figures()["words"] == before:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    eventually(lambda: live.figures()["words"] != before)
 
 
 def test_it_listens_to_this_machine_only(live: Live) -> None:

@@ -24,6 +24,7 @@ import psutil
 import pytest
 from commands_here import Done, wallaroo_here
 from ports import free_port
+from receiving import eventually
 from running import wallaroo
 
 WALLAROO = [sys.executable, "-m", "wallaroo"]
@@ -156,7 +157,7 @@ def test_an_application_that_ends_at_once_is_quoted() -> None:
 
 
 def test_ctrl_c_leaves_a_partial_report(
-    addresses: Callable[..., list[str]], wait_for: Callable[[Path], None], tmp_path: Path
+    addresses: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     path, mark = tmp_path / "run.json", tmp_path / "mark"
     words = [
@@ -171,7 +172,7 @@ def test_ctrl_c_leaves_a_partial_report(
     with subprocess.Popen(
         [*WALLAROO, "load", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        wait_for(mark)
+        eventually(mark.exists)
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=30)
     assert process.returncode == 130, out + errors
@@ -234,7 +235,6 @@ def test_a_search_finds_where_the_target_stops_keeping_up(
 
 def test_a_listener_that_closes_in_the_middle(
     start_target: Callable[..., int],
-    wait_for: Callable[[Path], None],
     tmp_path: Path,
 ) -> None:
     listen, mark = free_port(), tmp_path / "mark"
@@ -245,7 +245,7 @@ def test_a_listener_that_closes_in_the_middle(
         target=lambda: process.append(load("echo", *words, *SHORT, "--duration", "60"))
     )
     thread.start()
-    wait_for(mark)
+    eventually(mark.exists)
     for child in psutil.Process().children():
         if {str(TARGET), f"127.0.0.1:{listen}"} <= set(child.cmdline()):
             child.kill()

@@ -13,6 +13,7 @@ from typing import Any
 
 from load_runs import LOCUSTFILE
 from ports import free_port
+from receiving import eventually
 
 RATE, SECONDS = 500, 2.5  # warm-up 0.5, measured 1.5, cool-down 0.5
 
@@ -82,14 +83,13 @@ def test_what_cannot_be_meant_is_exit_2() -> None:
 
 def test_ctrl_c_leaves_a_partial_report(
     start_target: Callable[..., int],
-    wait_for: Callable[[Path], None],
     tmp_path: Path,
 ) -> None:
     listen, path, mark = free_port(), tmp_path / "run.json", tmp_path / "mark"
     target = start_target(listen, "--mark", str(mark))
     words = command(target, listen, "--load-json", str(path), "--duration", "60")
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        wait_for(mark)
+        eventually(mark.exists)
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=60)[1]
     assert process.returncode == 130, errors

@@ -12,8 +12,9 @@ from typing import Any
 
 import psutil
 import pytest
-from load_runs import locusts_page, until
+from load_runs import locusts_page, locusts_stats
 from ports import free_port
+from receiving import eventually
 
 pytestmark = pytest.mark.xdist_group("Locust's page")  # which is started once
 
@@ -68,19 +69,20 @@ def test_runs_started_from_the_form(start_target: Callable[..., int]) -> None:
     options = f"--processes 2 --master-bind-port {master} --master-port {master} --workload echo"
     options += f" --to 127.0.0.1:{start_target(listen)} --listen 127.0.0.1:{listen} -o size=80"
     with locusts_page(page.port, options):
-        until(lambda: page.get("/stats/requests")["worker_count"] == 2)
+        eventually(lambda: locusts_stats(page.port).get("worker_count") == 2)
         assert listening(master) == ["127.0.0.1"]  # for workers of this machine only
         form = {"duration": 1.5, "warmup": 0.3, "user_count": 2, "spawn_rate": 2}
         for rate in (200, 400):  # the second run against the same application
             status, body = page.ask("/swarm", **form, rate=rate)
             assert status == 200
             assert json.loads(body)["success"]
-            until(
-                lambda expected=rate * 1.5: (
-                    page.get("/stats/requests")["stats"][0]["num_requests"] == expected
-                )
-            )
-            until(lambda: page.get("/stats/requests")["state"] in {"stopped", "ready"})
+
+            def is_done(expected: float = rate * 1.5) -> bool:
+                found = locusts_stats(page.port)
+                counted = [row["num_requests"] for row in found["stats"][:1]]
+                return counted == [expected] and found["state"] in {"stopped", "ready"}
+
+            eventually(is_done)
             (table,) = page.get("/wallaroo/figures")["tables"]
             assert table[0][:3] == ["", "min", "p50"]
             assert table[1][0] == "latency"
