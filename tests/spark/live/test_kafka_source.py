@@ -3,14 +3,14 @@
 A topic alone, whose log is Spark's own; test_kafka_sink.py has frames beside one.
 """
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import TopicPartition
+from live_on_spark import PATIENCE, jvm_of
 from ports import free_port
 from receiving import Receiver, eventually
 
@@ -19,7 +19,6 @@ from wallaroo.cli.main import main
 pytestmark = pytest.mark.alone
 
 APPLICATION = str(Path(__file__).with_name("kafka_application.py"))
-PATIENCE = 300.0  # seconds until Spark is up, on a machine with other work
 SECRET = "nobody sees this"
 
 
@@ -27,7 +26,7 @@ def started(kafka, topic, port, *options, engine="spark"):
     """Start a run of `kafka_application.py`."""
     command = [sys.executable, "-m", "wallaroo", "run", APPLICATION, "--engine", engine, *options]
     command += ["--topic", topic, "--brokers", kafka.address, "--out", str(port)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
 def ended(process):
@@ -52,7 +51,9 @@ def test_kafka_5_and_10_a_bounded_read_goes_on_though_what_was_planned_has_a_gap
     options = ("--checkpoint", str(checkpoint), "--batch-bytes", "500000")
     run = started(kafka, topic, port, *options)
     eventually((checkpoint / "spark" / "offsets" / "0").exists, 2 * PATIENCE)
-    os.killpg(run.pid, signal.SIGKILL)
+    jvm = jvm_of(run.pid)
+    run.kill()
+    eventually(lambda: not psutil.pid_exists(jvm))  # it does not outlive the run
     ended(run)
     admin, place = kafka.admin(), TopicPartition(topic, 1, 4)
     admin.delete_records([place])[place].result(30)
