@@ -54,6 +54,7 @@ class ResumingSink(TCPSink):
         self._following = stream.end  # number of the first byte that is not delivered
         self._told = 0  # the peer has kept the bytes before this one
         self._complete = False  # all that earlier runs have sent has been written again
+        self._sent = 0  # then: no peer can have more bytes than these
         # About the current connection:
         self._origin = 0  # number of its first byte
         self._tells = False  # the peer says not only at its beginning what it has kept
@@ -71,7 +72,9 @@ class ResumingSink(TCPSink):
 
     def complete(self) -> None:
         """Refuse from now on a peer that has more: all that earlier runs have sent is written."""
-        self._complete = True
+        if self._complete:
+            return
+        self._complete, self._sent = True, self.end
         if self._sock is not None and self._ahead:
             self._lost(self._too_much(self._told))
 
@@ -114,14 +117,14 @@ class ResumingSink(TCPSink):
                 f"it has kept {kept:,} bytes of the sink's stream, and those before byte "
                 f"{self._first:,} are gone here",
             )
-        if self._complete and kept > self.end:
+        if self._complete and kept > self._sent:
             raise ConnectionAbortedError(None, self._too_much(kept))
         return said
 
     def _too_much(self, kept: int) -> str:
         return (
-            f"it has kept {kept:,} bytes, and the sink's stream has {self.end:,}: what it has is "
-            "of another stream, which began with another checkpoint"
+            f"it has kept {kept:,} bytes, and {self._sent:,} of the sink's stream have been sent: "
+            "what it has is of another stream, which began with another checkpoint or run"
         )
 
     @override
@@ -142,6 +145,11 @@ class ResumingSink(TCPSink):
         self._ahead -= known
         if known < len(data):
             self._unsent.append(memoryview(data)[known:])
+
+    @override
+    def _send(self) -> None:
+        super()._send()
+        self._sent = max(self._sent, self._origin + self._handed)
 
     @override
     def _hear(self, data: bytes) -> None:

@@ -141,7 +141,7 @@ def test_sink_9_behind_a_peer_that_says_nothing_more_a_bounded_end_is_kept(
         (b"wallaroo-resume 1 07\n", "it said b'wallaroo-resume 1 07', and not"),
         (b"x" * 100, "and not how many bytes"),
         (kept_line(3), "it has kept 3 bytes of the sink's stream, and those before byte 4 are"),
-        (kept_line(9), "it has kept 9 bytes, and the sink's stream has 8: what it has is of"),
+        (kept_line(9), "it has kept 9 bytes, and 8 of the sink's stream have been sent: what it has"),
     ],
 )
 def test_sink_9_what_does_not_fit_is_refused_with_the_line_and_tried_again(
@@ -201,7 +201,22 @@ def test_sink_9_a_peer_of_another_stream_is_refused_once_all_is_made_again(
     loop_thread.call(sink.write, [b"one\n"])
     loop_thread.call(sink.complete)
     assert sock.recv(1) == b""
-    assert "it has kept 100 bytes, and the sink's stream has 4" in caplog.text
+    assert "it has kept 100 bytes, and 4 of the sink's stream have been sent" in caplog.text
+
+
+def test_sink_9_a_peer_of_another_stream_is_refused_also_when_the_stream_has_as_much(
+    loop_thread, sink_to, accept
+):
+    sink = sink_to()
+    loop_thread.call(sink.complete)
+    assert accept(kept_line(6)).recv(1) == b""
+    loop_thread.call(sink.write, [b"one\n", b"two\n"])
+    assert accept(kept_line(6)).recv(1) == b"", "it would lack the first six bytes"
+    sock = accept(kept_line(0))
+    assert read(sock, 8) == b"one\ntwo\n"
+    sock.close()
+    loop_thread.call(sink.write, [b"three\n"])
+    assert read(accept(kept_line(6)), 8) == b"o\nthree\n"
 
 
 def test_a_stream_is_what_it_was_when_it_was_shorter():
