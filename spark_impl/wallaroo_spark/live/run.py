@@ -247,7 +247,7 @@ def _abandon(run: Run) -> None:
 
 
 def _begin(storage: Storage, edges: Edges, intake: Intake, begun: Sequence[Assigned | End]) -> None:
-    if not storage.checkpoint.unfinished:
+    if storage.log.next_sequence == storage.checkpoint.position:  # earlier runs left nothing
         edges.complete()
     intake.add(begun)
 
@@ -263,7 +263,7 @@ def _note_of(
     storage: Storage, feed: LogFeed, edges: Edges, loop: LoopThread
 ) -> Callable[[int, int | None], None]:
     """Return what writes, before Spark commits a micro-batch, what a restart must know."""
-    planned, ends = storage.checkpoint.planned, edges.stream_ends()
+    earlier, ends = storage.log.next_sequence, edges.stream_ends()
 
     def note(sequence: int, due: int | None) -> None:
         nonlocal ends
@@ -274,7 +274,7 @@ def _note_of(
             streams = loop.call(edges.streams, ends) if ends else {}
             storage.resume.note(Resume(sequence, due, feed.sources, streams, before))
         storage.checkpoint.publish()
-        if sequence >= planned:  # what an earlier run may have sent has been sent again
+        if sequence >= earlier:  # what earlier runs, on any engine, may have sent is made again
             loop.call(edges.complete)
 
     return note
