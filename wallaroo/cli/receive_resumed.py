@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -31,7 +32,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """Open the file at its end; it is made if it is missing.
 
     Raises:
-        UsageError: it cannot be opened, or another process has it.
+        UsageError: it cannot be opened, is no regular file, or another process has it.
     """
     try:
         file = path.open("ab+", buffering=0)
@@ -39,6 +40,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {reason(error)}") from error
     with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UsageError(f"{path} is no regular file: its length does not tell what is kept")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -63,11 +66,6 @@ class Rememberer(Receiver):
     def connection(self) -> asyncio.Protocol:
         return _Remembered(self)
 
-    @property
-    def kept(self) -> int:
-        """Number of bytes in the file."""
-        return os.fstat(self.output.fileno()).st_size
-
     def keep(self, data: bytes) -> None:
         """Append what has come, up to the last message that is expected."""
         if self.ended:
@@ -82,15 +80,16 @@ class Rememberer(Receiver):
             self.end(error)
             return
         if self.received == self.expected:
-            self.sync()
             self.end(None)
 
-    def sync(self) -> None:
-        """Have on the disk what has come so far."""
+    def said(self) -> bytes:
+        """Return how to say what is on the disk; empty: that is not known, and the run ends."""
         try:
             os.fsync(self.output.fileno())
         except OSError as error:
             self.end(error)
+            return b""
+        return kept_line(os.fstat(self.output.fileno()).st_size)
 
     def _count(self, data: bytes) -> int:
         return len(data) if self._counts_bytes else data.count(b"\n")
@@ -118,13 +117,15 @@ class _Remembered(asyncio.Protocol):
         self._receiver.open += 1
         keep_alive(transport.get_extra_info("socket"))
         # Twice: it will be said again, so the sink need not guess.
-        transport.write(2 * kept_line(self._receiver.kept))
+        transport.write(2 * self._receiver.said())
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
         self._receiver.keep(data)
-        if self._telling is None:
+        if self._receiver.ended:
+            self._tell()  # there is no later
+        elif self._telling is None:
             self._telling = asyncio.get_running_loop().call_later(_SYNC, self._tell)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -135,5 +136,4 @@ class _Remembered(asyncio.Protocol):
 
     def _tell(self) -> None:
         self._telling = None
-        self._receiver.sync()
-        self._transport.write(kept_line(self._receiver.kept))
+        self._transport.write(self._receiver.said())
