@@ -1,4 +1,4 @@
-"""A sink whose peer remembers, on a checkpoint written anew for another engine (sink-9, scale-1)."""
+"""A sink whose peer remembers, on a checkpoint written for another engine (sink-9, scale-1)."""
 
 import pytest
 from counted import line, send, text

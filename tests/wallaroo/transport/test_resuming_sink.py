@@ -141,7 +141,7 @@ def test_sink_9_behind_a_peer_that_says_nothing_more_a_bounded_end_is_kept(
         (b"wallaroo-resume 1 07\n", "it said b'wallaroo-resume 1 07', and not"),
         (b"x" * 100, "and not how many bytes"),
         (kept_line(3), "it has kept 3 bytes of the sink's stream, and those before byte 4 are"),
-        (kept_line(9), "it has kept 9 bytes, and 8 of the sink's stream have been sent: what it has"),
+        (kept_line(9), "it has kept 9 bytes, and 8 of the sink's stream have been sent: what"),
     ],
 )
 def test_sink_9_what_does_not_fit_is_refused_with_the_line_and_tried_again(
