@@ -292,6 +292,12 @@ class Sessions(KeyedKind):
     ) -> Taken:
         _, message, time, _, watermark = incoming
         sessions, gap = windows or [], self._gap
+        if len(sessions) == 1:
+            first, last, part = sessions[0]
+            if first <= time < last + gap:
+                # Nearly every message: it goes on with its key's only session.
+                part = aggregation.joined([part, aggregation.begun(message)])
+                return [Session(first, max(last, time), part)], None, None
         met = [
             session
             for session in sessions

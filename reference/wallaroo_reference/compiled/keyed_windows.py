@@ -49,8 +49,10 @@ class KeyedWindows(StepWindows):
             self._open.pop(identity, None)
         elif windows is not before:
             self._open[identity] = windows
-            self._timers.note(identity)
             due = kind.due(windows)
+            was = None if before is None else kind.due(before)
+            if was is None or (due is not None and due < was):  # a later one need not be noted
+                self._timers.note(identity)
             if not kind.by_arrival and due is not None and due < self.next_due:
                 self.next_due = due
                 self._times.settle()
