@@ -28,6 +28,7 @@ from wallaroo_conformance.cases.case import (
     SourceSpec,
     StepSpec,
     What,
+    WindowKind,
     WindowSpec,
 )
 from wallaroo_conformance.cases.composing import graph, row, step, together
@@ -237,6 +238,7 @@ _BEGINNINGS = (*((0,) * 6), 1_000, 1_790_000_000_000_000_000)
 _PLACING = "place-in-oldest-window"
 _POLICIES = ("dead-letter", "dead-letter", "drop", "fire-per-message", _PLACING, _PLACING)
 _ONE_POLICY = (("drop",), ("fire-per-message",), (_PLACING,))
+_KINDS: tuple[WindowKind, ...] = ("range", "session", "count")
 _TEXTS, _LETTER, _TIME = (next(iter(table)) for table in (AGGREGATIONS, KEYS, EVENT_TIMES))
 [_PASSING] = AGGREGATIONS.having(Trait.PASSES_ON)
 _STATE, *_ = STATEFUL.having(Trait.OF_TRIPLES)
@@ -252,7 +254,7 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
             number,
             _DECODER,
             rng.choice(table.event_times),
-            rng.choice((None, None, 5, 10, 15, 30)),
+            rng.choice((None, None, None, None, 5, 10, 15, 30)),
             rng.random() < 1 / 6,
             max_ahead=rng.choice((*((None,) * 7), 4)),
         )
@@ -261,7 +263,9 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     plain = rng.random() < _PLAIN
     many_keys = small and rng.random() < 1 / 2
     about = "all" if plain else rng.choice(_ABOUT)
-    records = _Records(rng, _MARKS_ABOUT[about], plain=plain, many_keys=many_keys)
+    if about != "all" and rng.random() < 2 / 3:
+        sources = sources[:1]
+    records = _Records(rng, about, plain=plain, many_keys=many_keys)
     if plain:
         sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
         case = graph(*_plain_steps(rng), sources=sources)
@@ -271,7 +275,7 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
         if about == "states":
             sources = sources[:1]
             case = _rows(rng, sources, table, table.stateful)
-        elif rng.random() < 1 / 5:
+        elif about == "all" and rng.random() < 1 / 4:
             case = _rows(rng, sources, table)
         else:
             shared = rng.random() < 1 / 5  # all state computations are over one state partition
@@ -283,10 +287,11 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
             case = _with_other_sinks(rng, case)
     expire_after = rng.choice((10, 5, 20) if about == "states" else (None, 10, 5, 20))
     partitions = [replace(one, expire_after=expire_after) for one in case.partitions]
+    most = max([_count(rng) for _ in range(2 if about == "windows" else 1)])
     case = replace(case, partitions=tuple(partitions))
     return replace(
         case if records.unit == 1 else _longer(case, records.unit),
-        inputs=tuple([records.next(sources) for _ in range(_count(rng))]),
+        inputs=tuple([records.next(sources) for _ in range(most)]),
         ended=rng.random() < 3 / 8,  # else all that fails might fail at the end
         codec=records.codec,
     )
@@ -363,7 +368,7 @@ def _graph(rng: Random, sources: int, table: _Table, *, many_keys: bool) -> list
             steps += [step(rng.choice(table.routes), 1), step(rng.choice(table.routes), 1)]
         steps.append(step("merge", 0, 1))
         count -= 1
-    steps += [step(_LETTER)] * many_keys
+    steps += [step(_LETTER)] * (many_keys or rng.random() < 1 / 3)
     for nodes in range(sources + len(steps), sources + len(steps) + count):
         operator = rng.choice(table.of_graphs)
         back = [rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 3))]
@@ -378,12 +383,14 @@ def _graph(rng: Random, sources: int, table: _Table, *, many_keys: bool) -> list
 
 
 def _windows_in_a_row(rng: Random, sources: int, table: _Table) -> list[StepSpec]:
-    """Return windows behind windows, both with one policy."""
+    """Return windows behind windows, with one policy, and often of one kind."""
     policies = rng.choice((_POLICIES, *_ONE_POLICY))
+    kinds = rng.choice((_KINDS, _KINDS, _KINDS, *[(kind,) for kind in _KINDS]))
     names = rng.choice((_PASSING, rng.choice(table.aggregations))), rng.choice(table.aggregations)
-    windows = [step(name, window=_window(rng, name, policies)) for name in names]
-    merged = [step("merge", 0, 1)] * (sources > 1 and rng.random() < 1 / 2)
-    return [*merged, *[step(_LETTER)] * (rng.random() < 2 / 3), *windows]
+    names = names[rng.random() < 1 / 6 :]
+    windows = [step(name, window=_window(rng, name, policies, kinds)) for name in names]
+    merged = [step("merge", 0, 1)] * (sources > 1)
+    return [*merged, *[step(_LETTER)] * (rng.random() < 4 / 5), *windows]
 
 
 def _with_other_sinks(rng: Random, case: ConformanceCase) -> ConformanceCase:
@@ -405,15 +412,22 @@ def _plain_steps(rng: Random) -> list[StepSpec]:
     return [step(_LETTER)] * (not alone) + [step(name, window=window)]
 
 
-def _window(rng: Random, operator: str, policies: Sequence[str] = _POLICIES) -> WindowSpec | None:
+def _window(
+    rng: Random,
+    operator: str,
+    policies: Sequence[str] = _POLICIES,
+    kinds: Sequence[WindowKind] = _KINDS,
+) -> WindowSpec | None:
     """Return windows for an aggregation; nothing else has any."""
     if operator not in AGGREGATIONS:
         return None
-    kind = rng.choice(("range", "range", "session", "session", "count"))
+    kind = rng.choice(kinds)
     if operator not in COMBINING and kind == "session":
         kind = "range"  # it has no combine
     if kind == "count":
-        return WindowSpec("count", rng.choice((2, 3, 3, 1, 9)), timeout=rng.choice((None, 10, 5)))
+        return WindowSpec(
+            "count", rng.choice((2, 3, 4, 1, 9, 9)), timeout=rng.choice((None, 5, 10, 40))
+        )
     delay, late = rng.choice(_DELAYS), rng.choice(policies)
     if kind == "session":
         delay, late = rng.choice((0, 0, 0, 3, 10)), _POLICIES[0] if late == _PLACING else late
@@ -432,22 +446,22 @@ class _Records:
         many_keys: more than small thresholds allow.
     """
 
-    def __init__(self, rng: Random, marks: Sequence[str], *, plain: bool, many_keys: bool) -> None:
+    def __init__(self, rng: Random, about: str, *, plain: bool, many_keys: bool) -> None:
         self._rng = rng
         self._marks: Sequence[str | None] = (None,)
-        if not plain and rng.random() < 4 / 5:
-            own = rng.sample(marks, rng.choice((1, 1, 2)))
+        if about != "all":
+            self._marks = (None, *rng.sample(_MARKS_ABOUT[about], rng.choice((1, 1, 2))))
+        elif not plain and rng.random() < 4 / 5:
+            own = rng.sample(_WRONG, rng.choice((1, 1, 2)))
             some = (*((None,) * 25), *_WRONG)  # or a little of everything
-            self._marks = rng.choice(
-                ((None, None, *own), (None, None, *own), (None, None, *own), some)
-            )
+            self._marks = rng.choice((*[(None, None, *own)] * 3, some))
         self._ends_the_run = rng.random() < 1 / 5
         self.all_equal = not plain and rng.random() < 1 / 8
         """All messages are equal; some are told apart by what they look like."""
         with_codec = not {"p", "r", CODED}.isdisjoint(map(str, self._marks))
         self.codec = rng.random() < (1 / 2 if with_codec else 1 / 8)
         self._change = rng.choice((0.0, 1 / 10))
-        self._of = ("abcdefghijkl", "abcdefghijkl", "a") if many_keys else ("a", "a", "ab", "abc")
+        self._of = ("abcdefghijkl", "abcdefghijkl", "a") if many_keys else ("a", "ab", "abc")
         self._whats = _WHATS
         self._draw_habits()
         self.unit = rng.choice((*((1,) * 11), 100))
@@ -461,11 +475,9 @@ class _Records:
         rng = self._rng
         self._letters = "a" if self.all_equal else rng.choice(self._of)
         self._steps: Sequence[int] = rng.choice(((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3)))
-        self._gaps: Sequence[int] = rng.choice(
-            ((0, 0, 1, 2, 5, 10, 15, 40, -3), (0,), (0, 0, 5, 10), (4, 7), (0, 10, 20, 21), _PAUSES)
-        )
+        self._gaps: Sequence[int] = rng.choice(_GAPS)
         self._late: Sequence[int] = rng.choice(
-            ((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25))
+            ((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25), (0, 0, 30, 70))
         )
 
     def next(self, sources: Sequence[SourceSpec]) -> Input:
@@ -502,13 +514,18 @@ class _Records:
         return self._rng.choice(durations) * self.unit + self._rng.randrange(self.unit)
 
 
-_PAUSES = (0, 1, 2, 0, 1, 2, 60)
+_PAUSES = ((0, 1, 2, 0, 1, 2, 60), (*((0,) * 9), 60))
 """Gaps: all that is open or idle comes to its end in one turn."""
+_GAPS = (
+    *((0, 0, 1, 2, 5, 10, 15, 40, -3), (0, 0, 5, 10), (4, 7), (0, 10, 20, 21)),
+    *((0,), (0,), (0,)),  # what an engine takes at once
+    *_PAUSES,
+)
 _ODD_TIMES = (*(("x", "yes", "one", "half", "below") * 2), str(1 << 63), str(TIME_END - 1))
 """Mostly no event times; and the last one."""
 _WRONG = (*MARKS, *"uco", *(("no event time",) * 3), "filtered", "filtered", "not decoded")
-_ABOUT = (*("all",) * 12, "windows", "windows", "states", "states")
+_ABOUT = (*("all",) * 9, *("windows",) * 5, "states", "states")
 """What a case is about: rare things of one sort come together where there is nothing else."""
-_MARKS_ABOUT = {"all": _WRONG, "windows": tuple("ucon"), "states": tuple("bsvv")}
+_MARKS_ABOUT = {"windows": "ucon", "states": "bsvv"}
 _WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4), "end", "failed")
 _TICKS: tuple[What, ...] = ("frame", "tick")

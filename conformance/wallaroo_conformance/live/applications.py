@@ -37,8 +37,10 @@ MAX_SIZE = 8
 SHORT = wallaroo.milliseconds(200)
 """The size of the windows by arrival time that are to fire."""
 
-NUMBERS = [b"n %d m\n" % number for number in range(1, 201)]
-"""Outputs of the generator of `RECOVERY`."""
+VALUES, _PORTABLE = 200, 4
+"""So many values the generator of `RECOVERY` makes; each fourth of them can be pickled."""
+NUMBERS = [b"n %d m\n" % number for number in range(_PORTABLE, VALUES + 1, _PORTABLE)]
+"""Outputs that come of them."""
 
 _HOST = "127.0.0.1"
 _LONG = wallaroo.days(40_000)  # a window that is open until the year 2079
@@ -145,13 +147,20 @@ def _all_together(_message: bytes) -> Any:
     return b"all"
 
 
+class _Unportable(list[Any]):
+    def __reduce__(self) -> Any:
+        raise TypeError("it cannot be pickled")
+
+
 class _Upwards:
     def initial_value(self) -> Any:
-        return ["n", 1, "m"]
+        return self.apply(["n", 0, "m"])
 
     def apply(self, last: Any) -> Any:
         time.sleep(_PAUSE)
-        return ["n", last[1] + 1, "m"] if last[1] < len(NUMBERS) else None
+        number = last[1] + 1
+        kind = _Unportable if number % _PORTABLE else list
+        return kind(["n", number, "m"]) if number <= VALUES else None
 
 
 # -- pipelines ---------------------------------------------------------------------------------

@@ -350,7 +350,11 @@ SPECIAL: tuple[Scenario, ...] = (
     Scenario(apps.TIME, time_passes, ("time-1", "time-5", "recover-1"), recovers=True),
     Scenario(apps.PLAIN[0], _killed, ("recover-1", "recover-2"), recovers=True),
     Scenario(apps.REMEMBERED, _remembered, ("sink-9", "recover-1"), recovers=True),
-    Scenario(apps.RECOVERY, kills_with_open_windows, ("recover-1", "recover-2"), recovers=True),
+    Scenario(
+        *(apps.RECOVERY, kills_with_open_windows, ("recover-1", "recover-2")),
+        recovers=True,
+        letters=True,
+    ),
     Scenario(apps.PLAIN[0], mixes, ("recover-3",), recovers=True),
     Scenario(apps.OLDER, old_states, ("recover-4",), recovers=True),
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from wallaroo_conformance.live import applications as apps
 from wallaroo_conformance.live.applications import FRAMES
@@ -93,7 +95,7 @@ kill leaves windows open that hold messages."""
 
 
 def kills_with_open_windows(run: LiveRun) -> None:
-    """Kill the server twice; windows, states and a generator go on."""
+    """Kill the server twice; windows, states and a generator go on, each value is met once."""
     numbers = run.peers[apps.NUMBERED, 0]
     for frames in ROUNDS[:-1]:
         run.finish(run.send(FRAMES, frames))
@@ -104,3 +106,14 @@ def kills_with_open_windows(run: LiveRun) -> None:
         run.kill_and_restart()
     run.finish(run.send(FRAMES, ROUNDS[-1]))
     run.generated(("order-2",))
+    unportable = apps.VALUES - len(apps.NUMBERS)
+    wait_until(lambda: len(_lineages(run.letters)) >= unportable, run.patience)
+    if (values := len(_lineages(run.letters))) != unportable:
+        said = f"{values} values that cannot be pickled are dead letters, {unportable} were made"
+        run.broken(("recover-1",), said)
+
+
+def _lineages(letters: Path) -> set[tuple[int, ...]]:
+    """Return the lineages of the generator's dead letters; after a kill some come again."""
+    lines = map(json.loads, letters.read_text(encoding="utf-8").splitlines())
+    return {tuple(line["lineage"]) for line in lines if line.get("source") == apps.NUMBERED}

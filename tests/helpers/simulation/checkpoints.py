@@ -38,6 +38,7 @@ class CheckpointRun(Run):
         super().__init__(plan)
         self.fixed: dict[str, Any] = {}
         self.threads = self.machine.threads = Threads(self.machine)
+        self._promised: list[str] = []  # what had arrived before stops that were in order
 
     def serve(self, loop: Loop) -> Server:
         """Serve the application, from the checkpoint, options differ from life to life."""
@@ -87,6 +88,8 @@ class CheckpointRun(Run):
         """Check how a process has ended, and after the last one all that there is."""
         if summary is not None and summary.exit_code and not self.machine.troubled:
             raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
+        if summary is not None and not summary.exit_code:
+            self._promised += self.arrived
         if not last:
             return
         if summary is None:
@@ -113,4 +116,5 @@ class CheckpointRun(Run):
             application.windows_of_each(self.application),
             self.letters(),
             self.senders,
+            self._promised,
         )

@@ -123,6 +123,7 @@ def check_all(
     of_each: int,
     letters: bytes,
     senders: Sequence[Sent],
+    promised: Sequence[str] = (),
 ) -> None:
     """Check what there is in the end of a run with a checkpoint (recover-1, frame-4, frame-5).
 
@@ -132,6 +133,7 @@ def check_all(
         of_each: how many windows a message is in.
         letters: the dead-letter file.
         senders: what was sent, and what the senders were told.
+        promised: ``CONNECTION.FRAME`` of what had arrived before a stop that ended in order.
 
     Raises:
         Broken: a message was lost or doubled.
@@ -146,6 +148,8 @@ def check_all(
     if doubled:
         raise Broken(f"recover-1: {doubled} had their effect more than once")
     there = {*taken, *dead}
+    if missing := sorted(set(promised) - there):
+        raise Broken(f"stop-1: {missing} had arrived before a stop with exit 0 and are lost")
     for sender in senders:
         ids = [payload.decode().split()[0] for payload in sender.payloads]
         fates = [one in there for one in ids]

@@ -31,7 +31,7 @@ class File:
         self._synced = bytearray()
         self._pending: list[_Change] = []
         self._forgot = False  # a sync has failed
-        self._holed = False  # and none has succeeded since
+        self._holed = False  # and what it forgot has not been written since
 
     def write(self, offset: int, data: bytes) -> None:
         """Write bytes."""
@@ -54,7 +54,7 @@ class File:
                 # Whole pages are written: what a failed sync forgot of them is written now.
                 start, end = change[0] // _PAGE * _PAGE, change[0] + len(change[1])
                 _apply(self._synced, (start, bytes(self.data[start : -(-end // _PAGE) * _PAGE])))
-        self._holed = False
+        self._holed = self._holed and not self.data.startswith(self._synced)
         del self._pending[:changes]
 
     def fail_to_sync(self, chance: Random) -> None:

@@ -138,6 +138,8 @@ def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> 
     full = None
     if chance.random() < 0.1:
         full = (chance.uniform(0, 0.1), chance.choice((0, 0, 1, 20, 100)), chance.uniform(0, 1.0))
+        if chance.random() < 0.5:
+            crash_at, stop_after = None, full[0] + chance.uniform(0, full[2])
     return Life(crash_at, chance.random() < 0.5, stop_after, tuple(faults), full)
 
 
