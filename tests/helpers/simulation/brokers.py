@@ -57,6 +57,11 @@ class Brokers:
         self._open: dict[str, Transaction] = {}
         self._positions: dict[tuple[str, str, int], int] = {}
 
+    def grow(self, topic: str) -> None:
+        """Add a partition to a topic."""
+        self._logs[topic, self.topics[topic]] = []
+        self.topics[topic] += 1
+
     # -- reading -----------------------------------------------------------------------------------
 
     def end(self, topic: str, partition: int, *, committed_only: bool) -> int:

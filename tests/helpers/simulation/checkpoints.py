@@ -86,7 +86,7 @@ class CheckpointRun(Run):
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         """Check how a process has ended, and after the last one all that there is."""
-        if summary is not None and summary.exit_code and not self.machine.troubled:
+        if summary is not None and summary.exit_code and not self._may_fail(summary):
             raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
         if summary is not None and not summary.exit_code:
             self._promised += self.arrived
@@ -95,6 +95,11 @@ class CheckpointRun(Run):
         if summary is None:
             raise Broken("the last process died")
         self.check_end()
+
+    def _may_fail(self, summary: Summary) -> bool:
+        """Whether a process may end with exit code 1; a stop waits until a disk has room again."""
+        given_up = "given up" in (summary.problem or "")
+        return self.machine.failed or (self.machine.troubled and not given_up)
 
     def check_end(self) -> None:
         """Check all that peers and the disk have in the end."""

@@ -32,6 +32,7 @@ _LONGEST = 0.5  # seconds that a transaction may be open: brokers are away for l
 _IN_A_REQUEST = 0.4  # of the lives
 _FULL = 0.1
 _INTERVALS = (0.001, 0.1)  # seconds that a transaction stays open, usually
+_LOOK = 0.05  # seconds between looks for new partitions
 _AGAIN = 0.05  # seconds until a sender tries again to reach brokers that are away
 
 
@@ -73,20 +74,29 @@ class KafkaPlan(Plan):
 
     sent: tuple[Sent, ...] = ()
     away: tuple[Away, ...] = ()
+    grows: tuple[int, float] | None = None
+    """The life, and seconds after its beginning, in which topics that are read get a partition."""
+    latest: bool = False
+    """What stands in the topics before the first life is not read (kafka-4)."""
 
 
 def drawn(seed: int) -> KafkaPlan:
     """Return the plan of a seed."""
     chance = Random(repr((seed, "plan")))
     lives = [_life(chance) for _ in range(chance.randint(3, 9))]
-    numbers = range(len(lives) + 1)
-    sent = [_sent(chance, life) for life in numbers for _ in range(chance.randint(0, 3))]
+    grows = (
+        (chance.randint(1, len(lives)), chance.uniform(0, 0.1)) if chance.random() < 0.5 else None
+    )
+    if latest := chance.random() < 0.3:
+        lives[0] = Life()  # it finds out where the topics end
+    numbers = range(latest, len(lives) + 1)
+    sent = [_sent(chance, life, grows) for life in numbers for _ in range(chance.randint(0, 3))]
     away = [
         Away(life, chance.uniform(0, 0.2), chance.uniform(0, 1.0))
         for life in numbers
         if chance.random() < 0.1
     ]
-    return KafkaPlan(seed, tuple(lives), (), (), tuple(sent), tuple(away))
+    return KafkaPlan(seed, tuple(lives), (), (), tuple(sent), tuple(away), grows, latest)
 
 
 def _life(chance: Random) -> Life:
@@ -102,13 +112,14 @@ def _life(chance: Random) -> Life:
     return life
 
 
-def _sent(chance: Random, life: int) -> Sent:
+def _sent(chance: Random, life: int, grows: tuple[int, float] | None) -> Sent:
+    partitions = PARTITIONS + (grows is not None and life >= grows[0])
     kinds: tuple[Kind, ...] = ("word",) * 10 + ("slow", "undecodable", "raising")
     return Sent(
         life,
         chance.choice((0.0, 0.01, 0.05)),
         chance.randrange(len(SOURCES)),
-        chance.randrange(PARTITIONS),
+        chance.randrange(partitions),
         tuple([chance.choice(kinds) for _ in range(chance.choice((1, 2, 3, 5, 8)))]),
         chance.choice(("none", "commit", "abort")),
         chance.choice((0.0, 0.0, 0.01, 0.5)),
@@ -122,11 +133,11 @@ def encode(message: str) -> tuple[str, str]:
     return message, words[1] if len(words) > 1 and words[1] in "abcdefgh" else words[2]
 
 
-def build() -> wallaroo.Application:
+def build(start: str) -> wallaroo.Application:
     """Return the application: that of the other simulations, from topics to topics."""
 
     def topic(name: str) -> wallaroo.KafkaSourceConfig[str]:
-        return wallaroo.KafkaSourceConfig(name, "brokers:9092", application.decode)
+        return wallaroo.KafkaSourceConfig(name, "brokers:9092", application.decode, start=start)
 
     first, second, third = [
         wallaroo.KafkaSinkConfig(name, "brokers:9092", encode) for name in SINKS
@@ -158,18 +169,23 @@ class Partition:
         return len(self.payloads)
 
 
+_EARLIEST, _LATEST = build("earliest"), build("latest")
+
+
 class KafkaRun(CheckpointRun):
     """A run of a plan."""
 
-    applications = (build(),)
-
     def __init__(self, plan: KafkaPlan) -> None:
+        self.applications = (_LATEST if plan.latest else _EARLIEST,)
         super().__init__(plan)
         self._kafka = plan
         self._brokers = Brokers(dict.fromkeys([*SOURCES, *SINKS], PARTITIONS))
         self._partitions = {
-            (topic, number): Partition() for topic in SOURCES for number in range(PARTITIONS)
+            (topic, number): Partition() for topic in SOURCES for number in range(PARTITIONS + 1)
         }
+        for place in self._partitions if plan.latest else ():
+            if place[1] < PARTITIONS:
+                self._brokers.append_committed(place, b"old undecodable", None, (), 0)
         self._sending = 0
         self.fixed["transaction"] = self.world.chance("transaction").choice(_INTERVALS)
         if self.world.chance("record").random() < _RECORDED:
@@ -182,6 +198,7 @@ class KafkaRun(CheckpointRun):
         with super().around(), contextlib.ExitStack() as stack:
             stack.enter_context(mock.patch.dict(sys.modules, modules))
             stack.enter_context(mock.patch.object(cluster, "_TRANSACTION", _LONGEST))
+            stack.enter_context(mock.patch.object(source, "_NEW_PARTITIONS", _LOOK))
             for module, name in ((source, "threading"), (sink, "threading"), (sink, "queue")):
                 stands_in = self.threads.stand_ins
                 stack.enter_context(mock.patch.object(module, name, stands_in))
@@ -190,6 +207,8 @@ class KafkaRun(CheckpointRun):
     def live(self, life: Life) -> Summary | None:
         """Run a process, while others send and brokers may be away."""
         following = self.world.life + 1
+        if self._kafka.grows is not None and self._kafka.grows[0] == following:
+            self.world.at(self._kafka.grows[1], self._grow)
         for number, sent in enumerate(self._kafka.sent):
             if sent.life == following:
                 self._sending += 1
@@ -218,6 +237,8 @@ class KafkaRun(CheckpointRun):
 
     def check_end(self) -> None:
         """Check what readers of committed records get in the end."""
+        if "old" in failed(self.letters()):
+            raise Broken("kafka-4: what was there before was read")
         for number in range(PARTITIONS):
             first, second, windows = [self._lines(name, number) for name in SINKS]
             if first != second:
@@ -242,12 +263,16 @@ class KafkaRun(CheckpointRun):
             for value, *_ in self._brokers.records(topic, number)
         ]
 
+    def _grow(self) -> None:
+        for name in SOURCES:
+            self._brokers.grow(name)
+
     def _be_away(self, away: bool) -> None:
         self._brokers.away = away
 
     def _send(self, number: int, sent: Sent) -> None:
         """Put a sender's records into their partition, and end their transaction later."""
-        if self._brokers.away:
+        if self._brokers.away or sent.partition >= self._brokers.topics[SOURCES[sent.topic]]:
             self.world.at(_AGAIN, partial(self._send, number, sent))
             return
         chance = self.world.chance("payloads", number)
@@ -256,7 +281,7 @@ class KafkaRun(CheckpointRun):
         for kind in sent.frames:
             there = self._partitions[place].payloads
             index = len(there) if sent.ends != "abort" else "aborted"
-            connection = sent.topic * PARTITIONS + sent.partition
+            connection = sent.topic * (PARTITIONS + 1) + sent.partition
             text = f"{connection}.{index} {chance.choice('abcdefgh')} {place[0]} {kind}"
             if sent.ends != "abort":
                 there.append(text.encode())

@@ -36,7 +36,8 @@ class Machine:
 
     Attributes:
         threads: of the engine, besides the event loop's; `None`: they are not simulated.
-        troubled: a call has failed in this life.
+        troubled: a call has failed in this life, or the disk had no room for something.
+        failed: a call has failed for another reason.
         lost: the disk holds what no engine can make sense of.
     """
 
@@ -47,7 +48,7 @@ class Machine:
         self.network = Network(world)
         self.files: dict[int, Opened] = {}
         self.locks: dict[int, int] = {}  # descriptor of the holder, by the file's id
-        self.troubled = False
+        self.troubled = self.failed = False
         self.lost = False
         self.chance = world.chance("machine")
         self._faults: set[tuple[str, str, int]] = set()
@@ -56,7 +57,7 @@ class Machine:
     def begin(self, life: Life) -> None:
         """Begin a life."""
         self._faults, self._counts = set(life.faults), {}
-        self.troubled = False
+        self.troubled = self.failed = False
         self.network.accept_fails = life.accept_fails
         self.chance = self.world.chance("machine", self.world.life + 1)
         random.seed(self.chance.random())
@@ -94,6 +95,7 @@ class Machine:
         area = _area(path)
         number = self._counts[what, area] = self._counts.get((what, area), 0) + 1
         fails = (what, area, number) in self._faults
+        self.failed = self.failed or fails
         self.troubled = self.troubled or fails
         return fails
 
