@@ -348,6 +348,7 @@ SPECIAL: tuple[Scenario, ...] = (
     Scenario(apps.CHECKED, _ends_by_itself("dead-3", apps.QUIT, 0), ("dead-3",)),
     Scenario(apps.TIME, time_passes, ("time-1", "time-5")),
     Scenario(apps.TIME, time_passes, ("time-1", "time-5", "recover-1"), recovers=True),
+    Scenario(apps.SOON, time_passes, ("time-1",), recovers=True),
     Scenario(apps.PLAIN[0], _killed, ("recover-1", "recover-2"), recovers=True),
     Scenario(apps.REMEMBERED, _remembered, ("sink-9", "recover-1"), recovers=True),
     Scenario(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
@@ -9,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wallaroo.errors import WallarooError
+from wallaroo.transport.recording import RecordedLog
 from wallaroo_conformance.live import applications as apps
 from wallaroo_conformance.live.applications import FRAMES
 from wallaroo_conformance.live.peers import SinkPeer, wait_until
@@ -17,6 +20,7 @@ from wallaroo_conformance.live.run import LiveRun
 _LETTERS = "abacba"
 _FIRING, _NEVER = (("frames", 0), ("frames", 1), ("frames", 2)), ("frames", 3)
 _COUNTS = ("frames", 2)
+_QUIET = 1.0  # seconds in which nothing must be logged
 
 
 def time_passes(run: LiveRun) -> None:
@@ -27,16 +31,29 @@ def time_passes(run: LiveRun) -> None:
         sent |= _sent(run, 2)
         run.kill_and_restart()
         _all_fire(run, ("recover-1", "time-1"), sent)
+    if _NEVER not in run.peers:
+        before = _logged(run)
+        if wait_until(lambda: _logged(run) > before, _QUIET):
+            run.broken(("time-1",), "no window is open, and a tick has been logged")
     summary = run.ended(("stop-1",), 0, stop=True)
-    never = run.peers[_NEVER]
-    wait_until(lambda: not never.connections, run.patience)  # all is read that it brought
-    if never.brought:
-        run.broken(("time-5",), f"a window that ends in 2079 has fired: {never.brought}")
+    open_windows = 0
+    if (never := run.peers.get(_NEVER)) is not None:
+        wait_until(lambda: not never.connections, run.patience)  # all is read that it brought
+        if never.brought:
+            run.broken(("time-5",), f"a window that ends in 2079 has fired: {never.brought}")
+        open_windows = len({*_LETTERS})
     # A checkpoint keeps the windows that are open; without one they are lost, and counted.
-    lost = 0 if run.recovers else len({*_LETTERS})
+    lost = 0 if run.recovers else open_windows
     if summary.open_windows != lost:
         counted = summary.open_windows
         run.broken(("time-5",), f"{counted} open windows are counted, {lost} are lost")
+
+
+def _logged(run: LiveRun) -> int:
+    """Return how many records the run's log has had."""
+    with contextlib.suppress(WallarooError):  # a file may be deleted just now
+        return RecordedLog(run.checkpoint, whole=False).following
+    return RecordedLog(run.checkpoint, whole=False).following
 
 
 def _sent(run: LiveRun, which: int) -> dict[bytes, int]:
