@@ -386,8 +386,9 @@ def _windows_in_a_row(rng: Random, sources: int, table: _Table) -> list[StepSpec
     """Return windows behind windows, with one policy, and often of one kind."""
     policies = rng.choice((_POLICIES, *_ONE_POLICY))
     kinds = rng.choice((_KINDS, _KINDS, _KINDS, *[(kind,) for kind in _KINDS]))
-    names = rng.choice((_PASSING, rng.choice(table.aggregations))), rng.choice(table.aggregations)
-    names = names[rng.random() < 1 / 6 :]
+    names = [rng.choice(table.aggregations) for _ in range(rng.choice((1, 2, 2, 2, 2, 2)))]
+    if len(names) > 1 and rng.random() < 1 / 2:
+        names[0] = _PASSING
     windows = [step(name, window=_window(rng, name, policies, kinds)) for name in names]
     merged = [step("merge", 0, 1)] * (sources > 1)
     return [*merged, *[step(_LETTER)] * (rng.random() < 4 / 5), *windows]
