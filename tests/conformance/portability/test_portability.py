@@ -45,9 +45,8 @@ def words(tmp_path: Path) -> Path:
             "process, clock, hash order, chance",
             "random, clock, hash order, process-wide state",
         ),
-        ("unflagged", "unflagged-mutation"),
+        ("unflagged, unpicklable", "unflagged-mutation, unportable"),
         ("shared", "shared-message"),
-        ("unpicklable", "unportable"),
         ("none", None),
     ],
 )
