@@ -110,7 +110,6 @@ class Checkpoints:
         self._position = recovery.position
         self._outputs_before = {} if head is None else dict(head.sinks)
         self._topics_before = {} if head is None else dict(head.topics)
-        self._streams_before = {} if head is None else dict(head.streams)
         self._ends_before = edges.stream_ends()
         self._next_blob = 0 if head is None else head.next_blob
         self._collector = Collector(machine.cells(), recovery.first_blob, self._next_blob)
@@ -269,7 +268,7 @@ class Checkpoints:
             generators=made.generators,
             positions=made.positions,
             topics=self._topics_before | self._kafka.partitions,
-            streams={**self._streams_before, **streams},
+            streams=streams,
             first_blob=self._collector.first_blob,
             next_blob=self._next_blob + len(blobs),
         )

@@ -189,15 +189,16 @@ def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None
         CheckpointError: the file is damaged, or it is missing although Spark has committed
             something.
     """
+    needed = bool(_named(application, _GO_ON)) or application.time_decides
     remembered = any(
         isinstance(sink.config, TCPSinkConfig) and sink.config.resume
         for sink in application.sinks.values()
     )
-    if not (_named(application, _GO_ON) or application.time_decides or remembered):
-        return None
     found = read_resume(checkpoint.resume)
-    if found is None:
+    if found is None and needed:  # else no earlier run may have had a sink whose peer remembers
         checkpoint.check_new(checkpoint.resume)
+    if not (needed or remembered or (found is not None and found.streams)):
+        return None
     return found or Resume()
 
 

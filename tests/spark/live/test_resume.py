@@ -1,10 +1,19 @@
 """What a restart knows when the input log has dropped what Spark has committed."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from counted import line, text
 from wallaroo_spark.live.offset_log import OffsetLog
-from wallaroo_spark.live.resume import Resume, after, at_the_end_of, read_resume, write_resume
+from wallaroo_spark.live.resume import (
+    Resume,
+    after,
+    at_the_end_of,
+    read_resume,
+    resume_of,
+    write_resume,
+)
 
 import wallaroo
 from wallaroo.records import Assigned, End, Tick, Value
@@ -140,3 +149,19 @@ def test_sink_9_a_micro_batch_that_spark_did_not_commit_is_numbered_as_before(tm
     assert read_resume(path) == said
     assert said.streams_at(9) == said.streams_at(12) == {kept: Stream(2, b"cdef")}
     assert said.streams_at(5) == {kept: Stream(2, b"cd")}
+
+
+def test_sink_9_resume_may_be_turned_on_later_and_off_again(tmp_path):
+    def app(*, resume):
+        source = wallaroo.TCPSourceConfig("127.0.0.1", 0, text)
+        sink = wallaroo.TCPSinkConfig("127.0.0.1", 1, line, resume=resume)
+        return wallaroo.build_application("app", wallaroo.source("p", source).to_sink(sink))
+
+    checkpoint = SimpleNamespace(resume=tmp_path / "resume")  # Spark has committed something
+    assert resume_of(checkpoint, app(resume=False)) is None
+    assert resume_of(checkpoint, app(resume=True)) == Resume()
+    said = Resume(9, None, {}, {("p", 0): Stream(2, b"cdef")}, {("p", 0): 4})
+    write_resume(checkpoint.resume, said, UNSTAMPED)
+    assert resume_of(checkpoint, app(resume=False)) == said, "what it says now must be written"
+    write_resume(checkpoint.resume, Resume(10), UNSTAMPED)
+    assert resume_of(checkpoint, app(resume=False)) is None
