@@ -70,7 +70,7 @@ class CheckpointRun(Run):
             (appending, "_RETRY", 0.03),
             (collecting, "_AT_ONCE", 1),
             (collecting, "_LEAST_AGAIN", 1),
-            (collecting, "LAST", 2),
+            (collecting, "LAST", 0),
         ]
         with super().around(), contextlib.ExitStack() as stack:
             for module, name, value in small:
