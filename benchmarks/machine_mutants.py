@@ -14,8 +14,9 @@ A survivor is a hole, or equal in meaning. The equal ones are listed, with the r
 
 Mutants of the interpreter are judged by the definition, all others by the interpreter. Modules of
 what is not compared (findings, figures) are left out, and so are changes that only a type checker
-sees. Each mutant runs in a fork of a process that knows what the cases mean, and which functions
-each of them calls: a case that does not call the function that is changed is not run again.
+sees, and those of arguments' default values, which a patch does not put in place. Each mutant runs
+in a fork of a process that knows what the cases mean, and which functions each of them calls: a
+case that does not call the function that is changed is not run again.
 """
 
 from __future__ import annotations
@@ -282,7 +283,7 @@ def _functions(source: str) -> dict[str, Any]:
 
 
 def _meaning(function: Any) -> str:
-    """Return what runs of a function: neither annotations nor decorators."""
+    """Return what a patch changes of a function: no annotations, decorators and default values."""
     if function is None:
         return ""
     node = ast.parse(ast.unparse(function)).body[0]
@@ -291,6 +292,7 @@ def _meaning(function: Any) -> str:
             if hasattr(each, name):
                 setattr(each, name, ast.Constant(0) if isinstance(each, ast.AnnAssign) else None)
     node.decorator_list = []  # type: ignore[attr-defined]
+    node.args.defaults = node.args.kw_defaults = []  # type: ignore[attr-defined]
     return ast.dump(node)
 
 
