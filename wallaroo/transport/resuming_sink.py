@@ -67,8 +67,11 @@ class ResumingSink(TCPSink):
         return self._following + sum([block.size for block in self._kept])
 
     def stream(self, end: int) -> Stream:
-        """Return the stream as it was when it had `end` bytes."""
-        return Stream(self._first, self._from(self._first)).up_to(end)
+        """Return the stream as it was when it had `end` bytes, for the checkpoint."""
+        first = self._first  # a write may be much longer than what is to be kept
+        if not self._tells:
+            first = max(first, self._following - SILENT)
+        return Stream(first, self._from(first)).up_to(end)
 
     def complete(self) -> None:
         """Refuse from now on a peer that has more: all that earlier runs have sent is written."""
