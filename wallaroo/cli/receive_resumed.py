@@ -29,7 +29,10 @@ _CHUNK = 1 << 20  # bytes of the file that are looked through at a time
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open the file at its end; it is made if it is missing.
+    """Open a file to append to it; it is made if it is missing.
+
+    Args:
+        path: the file; no other process may have it open this way.
 
     Raises:
         UsageError: it cannot be opened, is no regular file, or another process has it.
@@ -53,6 +56,11 @@ class Rememberer(Receiver):
     """Appends what one sink sends to a file, and tells it how much is there.
 
     What the file has already counts as received. A message is a line.
+
+    Args:
+        file: the file, opened with `opened`.
+        unit: what is counted: ``messages``, or ``bytes``.
+        expected: number of these after which to end; `None`: never.
     """
 
     def __init__(self, file: BinaryIO, unit: str, expected: int | None) -> None:
@@ -78,12 +86,13 @@ class Rememberer(Receiver):
                 data = data[self.output.write(data) :]
         except OSError as error:
             self.end(error)
-            return
-        if self.received == self.expected:
-            self.end(None)
 
     def said(self) -> bytes:
-        """Return how to say what is on the disk; empty: that is not known, and the run ends."""
+        """Have on the disk what has come, and return the line that says how much that is.
+
+        Returns:
+            The line; empty if the system cannot write to the disk, which ends the run.
+        """
         try:
             os.fsync(self.output.fileno())
         except OSError as error:
@@ -123,8 +132,9 @@ class _Remembered(asyncio.Protocol):
         if self._refused:
             return
         self._receiver.keep(data)
-        if self._receiver.ended:
+        if self._receiver.received == self._receiver.expected:
             self._tell()  # there is no later
+            self._receiver.end(None)
         elif self._telling is None:
             self._telling = asyncio.get_running_loop().call_later(_SYNC, self._tell)
 
