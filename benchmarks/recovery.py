@@ -10,18 +10,19 @@ its JVM, a Python worker, or all of them at once. Then the run is started again 
 checkpoint.
 
     python benchmarks/recovery.py [--engine reference|spark] [--kills N] [--minutes N] [--seed 1]
-                       [--rate 2000] [--patience 400] [--kafka [--broker-kills N] [--cluster
-                       [--supervise | --elastic]]]
+                       [--rate 2000] [--patience 400] [--resume]
+                       [--kafka [--broker-kills N] [--cluster [--supervise | --elastic]]]
 
 Each kill has a line: when outputs came again, and what was wrong until then. A run that ends
 without having been killed is started again, as a service would be, and the report has its exit code
 and its last words. Ctrl-C, SIGTERM and `--minutes` end the kills and print the report. Exit code 0:
 no effect on state was lost or doubled, no output and no acknowledged number was lost, and repeated
-outputs are the end of those sent before, unchanged and in order. With --kafka it is another
-application and another proof (`recovery_kafka.py`). With --cluster Spark is a standalone cluster,
-whose executors, workers and master are killed too (`recovery_cluster.py`); --seed says with which
-it begins. With --supervise a worker runs the driver, which is killed in three ways; with --elastic
-an executor comes and goes, --kills times, and nothing is killed.
+outputs are the end of those sent before, unchanged and in order. With --resume the sink's peer
+remembers what it has (sink-9); it is killed too, and no output may come again. With --kafka it is
+another application and another proof (`recovery_kafka.py`). With --cluster Spark is a standalone
+cluster, whose executors, workers and master are killed too (`recovery_cluster.py`); --seed says
+with which it begins. With --supervise a worker runs the driver, which is killed in three ways; with
+--elastic an executor comes and goes, --kills times, and nothing is killed.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import recovery_kafka
 from facts import Figures, add_json_option, machine_facts
-from recovery_outputs import Judge, Receiver
+from recovery_outputs import Judge, Receiver, Remembering
 from recovery_runs import TARGETS, Run, kill_again
 
 _BATCHES = 20  # of numbers, on one connection
@@ -82,7 +84,7 @@ def application_setup(args):
         .new_pipeline("numbers", wallaroo.TCPSourceConfig(*source, decode))
         .to_state_partition(count, Count, "counts", key)
         .to_stateful(total, Count, "total")
-        .to_sink(wallaroo.TCPSinkConfig(*sink, encode))
+        .to_sink(wallaroo.TCPSinkConfig(*sink, encode, resume="--resume" in args))
         .build()
     )
 """
@@ -141,6 +143,9 @@ def main() -> int:
     parser.add_argument(
         "--patience", type=float, default=400, help="seconds to wait for an output (400)"
     )
+    parser.add_argument(
+        "--resume", action="store_true", help="the sink's peer remembers, and is killed too"
+    )
     parser.add_argument("--kafka", action="store_true", help="from Kafka to Kafka, exactly once")
     parser.add_argument(
         "--broker-kills", type=int, default=0, help="with --kafka: kills of the broker, after all"
@@ -177,11 +182,13 @@ def kill_over_tcp(options: argparse.Namespace, engine: list[str], directory: Pat
     """Kill a run that is sent numbers over TCP; return an exit code."""
     app = directory / "recovery.py"
     app.write_text(APPLICATION)
-    receiver = Receiver()
+    remembering = Remembering(directory / "stored") if options.resume else None
+    receiver = remembering or Receiver()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "wallaroo", "run", str(app), *engine]
     command += ["--in", f"127.0.0.1:{port}", "--out", f"127.0.0.1:{receiver.port}"]
+    command += ["--", "--resume"] * options.resume
     judge = Judge()
 
     def so_far() -> str:
@@ -190,8 +197,11 @@ def kill_over_tcp(options: argparse.Namespace, engine: list[str], directory: Pat
 
     run = Run(command, directory / "log")
     sender = Sender(port, options.rate)
-    targets = itertools.islice(itertools.cycle(TARGETS[options.engine]), options.kills)
-    victims = [(target, run.kill_and_start) for target in targets]
+    victims: list[tuple[str, Callable[[str], bool]]]
+    victims = [(target, run.kill_and_start) for target in TARGETS[options.engine]]
+    if remembering is not None:
+        victims.append(("peer", remembering.kill_and_start))
+    victims = [*itertools.islice(itertools.cycle(victims), options.kills)]
     try:
         killed, went_on = kill_again(run, victims, receiver, options, so_far)
         sender.running = False

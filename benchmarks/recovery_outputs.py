@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from wallaroo.overriding import override
 
 
 @dataclass
@@ -17,31 +23,57 @@ class Connection:
     ended: bool = False
 
 
-class Receiver:
+class Peer(Protocol):
+    """The other end of the sink.
+
+    Attributes:
+        port: where it listens.
+    """
+
+    port: int
+
+    @property
+    def connections(self) -> list[Connection]:
+        """What has come."""
+
+    @property
+    def count(self) -> int:
+        """Lines so far."""
+
+    def wait_for_ends(self) -> None:
+        """Wait until all that came has been read, for ten seconds at most."""
+
+
+class Receiver(Peer):
     """Records the lines of each connection."""
 
     def __init__(self) -> None:
-        self.connections: list[Connection] = []
+        self._connections: list[Connection] = []
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
-    def count(self) -> int:
-        """Lines so far."""
-        return sum(len(connection.lines) for connection in self.connections)
+    @override
+    def connections(self) -> list[Connection]:
+        return self._connections
 
+    @property
+    @override
+    def count(self) -> int:
+        return sum(len(connection.lines) for connection in self._connections)
+
+    @override
     def wait_for_ends(self) -> None:
-        """Wait until all that came has been read, for ten seconds at most."""
         end = time.monotonic() + 10
-        while time.monotonic() < end and not all(one.ended for one in self.connections):
+        while time.monotonic() < end and not all(one.ended for one in self._connections):
             time.sleep(0.01)
 
     def _accept(self) -> None:
         while True:
             peer, _ = self._server.accept()
             connection = Connection()
-            self.connections.append(connection)
+            self._connections.append(connection)
             threading.Thread(target=self._read, args=(peer, connection), daemon=True).start()
 
     def _read(self, peer: socket.socket, connection: Connection) -> None:
@@ -56,6 +88,59 @@ class Receiver:
                 return
             *whole, rest = (rest + data).split(b"\n")
             connection.lines.extend([line.decode() for line in whole])
+
+
+class Remembering(Peer):
+    """``wallaroo receive --resume``, which is killed too: what it has stored is one connection.
+
+    Args:
+        file: where it stores.
+    """
+
+    def __init__(self, file: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self._command = [sys.executable, "-m", "wallaroo", "receive", "--resume", str(file)]
+        self._command += ["--listen", f"127.0.0.1:{self.port}"]
+        self._file = file
+        self._stored, self._rest = Connection(), b""
+        self._read = 0
+        self._start()
+
+    def kill_and_start(self, target: str) -> bool:
+        """Kill its process, and start another one."""
+        self._process.kill()
+        self._process.wait()
+        self._start()
+        return True
+
+    @property
+    @override
+    def connections(self) -> list[Connection]:
+        with self._file.open("rb") as file:
+            file.seek(self._read)
+            data = file.read()
+        self._read += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        self._stored.lines.extend([line.decode() for line in whole])
+        return [self._stored]
+
+    @property
+    @override
+    def count(self) -> int:
+        return len(self.connections[0].lines)
+
+    @override
+    def wait_for_ends(self) -> None:
+        self._process.terminate()
+        self._process.wait(10)
+        self._stored.ended = True
+
+    def _start(self) -> None:
+        self._file.touch()
+        self._process = subprocess.Popen(
+            self._command, stderr=subprocess.DEVNULL, start_new_session=True
+        )
 
 
 class Judge:
