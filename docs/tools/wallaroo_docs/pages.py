@@ -43,7 +43,7 @@ from sybil.typing import Parser
 
 DOCS = Path(__file__).parents[2]
 
-_PATIENCE = 30.0  # seconds until a page has failed that waits for something
+_PATIENCE = 120.0  # seconds until a page has failed that waits for something
 _LOOK = 0.02  # seconds between looks at a terminal
 _INFO = re.compile(r'(?P<language>\w+)(?: title="(?P<title>[^"\n]*)")?[ \t]*$\n', re.MULTILINE)
 _PORT = re.compile(r"127\.0\.0\.1:([1-9]\d{3,4})\b")
