@@ -51,9 +51,16 @@ def time_passes(run: LiveRun) -> None:
 
 def _logged(run: LiveRun) -> int:
     """Return how many records the run's log has had."""
-    with contextlib.suppress(WallarooError):  # a file may be deleted just now
-        return RecordedLog(run.checkpoint, whole=False).following
-    return RecordedLog(run.checkpoint, whole=False).following
+    found: list[int] = []
+
+    def read() -> bool:
+        with contextlib.suppress(WallarooError):  # a file may be deleted just now
+            found.append(RecordedLog(run.checkpoint, whole=False).following)
+        return bool(found)
+
+    if not wait_until(read, run.patience):
+        run.broken(("recover-1",), "the input log cannot be read")
+    return found[0]
 
 
 def _sent(run: LiveRun, which: int) -> dict[bytes, int]:
