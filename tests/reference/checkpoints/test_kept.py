@@ -15,15 +15,17 @@ from wallaroo_reference.checkpoints.blobs import DamagedBlobError, decode
 from wallaroo.engine import load_engine
 
 
-def has_findings(case):
-    """Whether `trusting` mode promises nothing, such as with what the case's codec refuses."""
+def promises_nothing(case):
+    """Whether `trusting` mode promises nothing: a codec may change what it copies."""
     isolated = engine_case(replace(case, isolation="isolated"))
+    if isolated.application.codec is not None:
+        return True
     return bool(load_engine("reference").run(isolated).findings)
 
 
 def test_the_other_mode_can_go_on():
     for case in generate(100, 2, "tame"):
-        if has_findings(case):
+        if promises_nothing(case):
             continue
         outputs, _, ended = carried(case, ["trusting", "isolated"], EVERY)
         whole, _, wanted = carried(case, ["trusting"], WITHOUT_CUT)
