@@ -78,7 +78,7 @@ class Records:
         case: the case.
 
     Attributes:
-        last: the last one; `None`: there is none.
+        last: the last one that holds something; `None`: there is none.
     """
 
     def __init__(self, case: Case) -> None:
@@ -86,7 +86,9 @@ class Records:
         self._records = case.records
         counts = [one.numbers if isinstance(one, Unused) else 1 for one in case.records]
         self._numbers = list(accumulate(counts, initial=0))  # of each record, and the next one's
-        self.last = case.records[-1] if case.records else None
+        self.last = next(
+            (one for one in reversed(case.records) if not isinstance(one, Unused)), None
+        )
 
     def __getitem__(self, number: int) -> Record:
         return self._records[bisect_right(self._numbers, number) - 1]

@@ -78,7 +78,7 @@ def test_stop_1_while_both_pipes_block_a_stop_is_given_up_after_the_timeout(app_
     process = as_filter(app_file, "--stop-timeout", "0.2")
     process.stdin.write(b"a" * 60_000 + b"\n" + b"b" * 60_000 + b"\n")
     process.stdin.flush()
-    eventually(lambda: unread(process.stdout) > 60_000)  # there is no room for the second output
+    eventually(lambda: unread(process.stdout) > 60_001)  # there is no room for the second output
     process.terminate()
     errors = process.stderr.read()
     assert process.wait(60) == 1
