@@ -4,8 +4,6 @@
 
 - ``reference``: all queries on the compiled path, in process, JSON in and out. For some there is a
   loop by hand, as one would write it without an engine. Goal: at most 1.3 times its time.
-- ``bytewax``: some queries beside Bytewax, in an environment of its own, in turns. Both must give
-  the same rows.
 - ``spark``: some queries over TCP, when the JVM is warm; ``--queries`` chooses. Goal: 20,000 events
   by second of processor time.
 """
@@ -14,10 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import statistics
-import subprocess
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from facts import Figures, ratios, run_parts, side_by_side
-from wallaroo_conformance.cli.engines import OURS, adapter_command
 from wallaroo_reference.compiled.machine import Compiled
 
 from wallaroo.loading import load_module
@@ -199,36 +193,6 @@ def reference(options: argparse.Namespace) -> None:
             FIGURES.add(f"{query}/compiled", rate, "events/s")
 
 
-def bytewax(options: argparse.Namespace) -> None:
-    """Print what some queries cost on the compiled path, and on Bytewax."""
-    (python, _), environment = adapter_command(OURS / "bytewax_adapter.py")
-    lines = generator.lines(generator.Events(rate=RATE), options.events)
-    with tempfile.NamedTemporaryFile() as file:
-        file.writelines([line + b"\n" for line in lines])
-        file.flush()
-        for query in options.queries or ("q0", "q1", "q2", "q11", "q17"):
-            seconds: dict[str, list[float]] = {"compiled": [], "bytewax": []}
-            for _ in range(options.rounds):
-                compiled = machine(query)
-                began = time.process_time()
-                outputs = fed(compiled, lines)
-                seconds["compiled"].append(time.process_time() - began)
-                taken, digest = subprocess.run(
-                    [python, Path(__file__).with_name("nexmark_by_bytewax.py"), query, file.name],
-                    env=environment,
-                    stdout=subprocess.PIPE,
-                    check=True,
-                    text=True,
-                ).stdout.split()
-                seconds["bytewax"].append(float(taken))
-                ours = hashlib.sha256(b"".join(sorted(outputs))).hexdigest()
-                assert digest == ours, f"{query}: they disagree"
-            rate = len(lines) / statistics.median(seconds["bytewax"])
-            ratio = ratios(seconds, "compiled")["bytewax"]
-            print(f"  {query:4} {rate:9,.0f} events/s   {ratio:5.2f} x our time", flush=True)
-            FIGURES.add(f"{query}/bytewax", rate, "events/s", ratio=ratio, baseline="compiled")
-
-
 def spark(options: argparse.Namespace) -> None:
     """Print how many events a second Spark takes, by the clock and by processor time."""
     from spark_served import Served
@@ -268,7 +232,7 @@ def main() -> None:
     parser.add_argument(
         "--queries", type=lambda text: text.split(","), metavar="q0,q1,…", help="only these"
     )
-    run_parts(parser, {"reference": reference, "bytewax": bytewax, "spark": spark}, FIGURES)
+    run_parts(parser, {"reference": reference, "spark": spark}, FIGURES)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Some of Nexmark's queries on Bytewax: what `nexmark.py` runs in an environment of its own.
+"""Some of Nexmark's queries on Bytewax: `nexmark_bytewax.py` runs it in an environment of its own.
 
 ``python nexmark_by_bytewax.py QUERY FILE``: the file has one event a line. Events are read and rows
 are written by the functions of `examples/nexmark/queries.py`, as everywhere. Printed are the
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples" / "nexmark"))
 
 import queries
 
-BATCH = 100  # events, as `nexmark.py` feeds them
+BATCH = 100  # events, as `nexmark.py` feeds the reference engine
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GAP = timedelta(seconds=10)
 
