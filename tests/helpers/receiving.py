@@ -28,6 +28,16 @@ def eventually(
         time.sleep(min(max(0.002, waited / 20), 0.1))
 
 
+def read_exactly(sock: socket.socket, count: int) -> bytes:
+    """Return the next `count` bytes of a connection."""
+    data = b""
+    while len(data) < count:
+        piece = sock.recv(count - len(data))
+        assert piece, "closed too early"
+        data += piece
+    return data
+
+
 class Receiver:
     """What a sink's peer has got, over all its connections."""
 

@@ -13,7 +13,7 @@ from typing import IO, TypeAlias
 
 from wallaroo.cli.arguments import address, count, seconds
 from wallaroo.cli.main import Subparsers
-from wallaroo.cli.receive_resumed import Rememberer, opened
+from wallaroo.cli.receive_resumed import StoringReceiver, opened
 from wallaroo.cli.receiving import Receiver, peer_of, say
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.frames import FrameParser
@@ -92,8 +92,8 @@ def receive(options: argparse.Namespace) -> int:
                 "stream: leave --framed out"
             )
         with opened(Path(options.resume)) as file:
-            remembering = Rememberer(file, unit, options.expect)
-            return asyncio.run(remembering.run(options.listen, options.timeout))
+            storing = StoringReceiver(file, unit, options.expect)
+            return asyncio.run(storing.run(options.listen, options.timeout))
     with contextlib.ExitStack() as stack:
         output: IO[bytes] = sys.stdout.buffer
         if options.output is not None:

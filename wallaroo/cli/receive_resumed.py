@@ -52,7 +52,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-class Rememberer(Receiver):
+class StoringReceiver(Receiver):
     """Appends what one sink sends to a file, and tells it how much is there.
 
     What the file has already counts as received. A message is a line.
@@ -72,13 +72,13 @@ class Rememberer(Receiver):
 
     @override
     def connection(self) -> asyncio.Protocol:
-        return _Remembered(self)
+        return _Connection(self)
 
     def keep(self, data: bytes) -> None:
         """Append what has come, up to the last message that is expected."""
         if self.ended:
             return
-        if self.expected is not None and self.received + self._count(data) > self.expected:
+        if self.expected is not None and self.received + self._count(data) >= self.expected:
             data = self._first(data, self.expected - self.received)
         self.received += self._count(data)
         try:
@@ -110,8 +110,8 @@ class Rememberer(Receiver):
         return b"".join([line + b"\n" for line in data.split(b"\n")[:number]])
 
 
-class _Remembered(asyncio.Protocol):
-    def __init__(self, receiver: Rememberer) -> None:
+class _Connection(asyncio.Protocol):
+    def __init__(self, receiver: StoringReceiver) -> None:
         self._receiver = receiver
         self._telling: asyncio.TimerHandle | None = None
         self._refused = False

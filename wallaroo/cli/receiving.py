@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextlib
 import signal
@@ -15,7 +16,7 @@ from wallaroo.text import reason
 
 
 @dataclass
-class Receiver:
+class Receiver(abc.ABC):
     """Takes connections, and writes what comes on them.
 
     Args:
@@ -36,9 +37,9 @@ class Receiver:
     refused: int = 0
     broken: int = 0
 
+    @abc.abstractmethod
     def connection(self) -> asyncio.Protocol:
         """Return what takes one connection."""
-        raise NotImplementedError
 
     async def run(self, listen: tuple[str, int], timeout: float | None) -> int:
         """Listen until enough came, `timeout` seconds passed, or a signal; return the exit code."""

@@ -52,7 +52,7 @@ class _Made:
     counts: list[int]
     packed: list[Packed]
     outputs: dict[SinkId, int]
-    streams: dict[SinkId, int]  # how many bytes they have
+    stream_ends: dict[SinkId, int]
     generators: dict[str, LoggedSource]
     positions: dict[str, Position]
 
@@ -213,7 +213,7 @@ class Checkpoints:
 
     def _submit(self, made: _Made) -> None:
         if not self._over:
-            streams = self._edges.streams(made.streams)
+            streams = self._edges.streams(made.stream_ends)
             self._thread.submit(
                 lambda: self._write(made, streams), lambda done: self._wrote(made, done)
             )

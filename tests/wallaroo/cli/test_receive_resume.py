@@ -12,7 +12,7 @@ import pytest
 from listening_cli import receiving
 
 from wallaroo.cli.main import main
-from wallaroo.cli.receive_resumed import Rememberer, opened
+from wallaroo.cli.receive_resumed import StoringReceiver, opened
 
 
 @contextlib.contextmanager
@@ -25,7 +25,8 @@ def sink(address):
         yield connection, said
 
 
-def test_sink_9_it_stores_what_comes_and_tells_how_much(tmp_path):
+@pytest.mark.parametrize("behind", [b"thr", b"three\n"])
+def test_sink_9_it_stores_what_comes_and_tells_how_much(tmp_path, behind):
     path = tmp_path / "out"
     with receiving("--resume", str(path)) as (process, address):
         with sink(address) as (connection, said):
@@ -38,7 +39,7 @@ def test_sink_9_it_stores_what_comes_and_tells_how_much(tmp_path):
     with receiving("--resume", str(path), "--expect", "2") as (process, address):
         with sink(address) as (connection, said):
             assert said.readline() == b"wallaroo-resume 1 6\n"
-            connection.sendall(b"o\nthree\n")
+            connection.sendall(b"o\n" + behind)
             while said.readline():
                 pass
         assert process.wait(60) == 0
@@ -92,7 +93,7 @@ def test_sink_9_only_what_is_on_the_disk_is_told(tmp_path, monkeypatch):
             raise OSError(errno.EIO, "broken")
 
     async def connected(file, of):
-        receiver = Rememberer(file, "messages", None)
+        receiver = StoringReceiver(file, "messages", None)
         run = asyncio.create_task(receiver.run(("127.0.0.1", 0), 60))
         await asyncio.sleep(0)  # it begins
         connection, transport = receiver.connection(), Written(of)

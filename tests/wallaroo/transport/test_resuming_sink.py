@@ -9,6 +9,7 @@ import random
 import socket
 
 import pytest
+from receiving import read_exactly
 
 from wallaroo.transport import resuming_sink
 from wallaroo.transport.resuming_sink import ResumingSink
@@ -57,15 +58,6 @@ def accept(listener):
         sock.close()
 
 
-def read(sock, count):
-    data = b""
-    while len(data) < count:
-        piece = sock.recv(count - len(data))
-        assert piece, "closed too early"
-        data += piece
-    return data
-
-
 def test_sink_9_it_goes_on_right_behind_what_is_kept_also_inside_an_output(
     loop_thread, sink_to, accept
 ):
@@ -73,13 +65,13 @@ def test_sink_9_it_goes_on_right_behind_what_is_kept_also_inside_an_output(
     loop_thread.call(sink.write, [b"one\n", b"two\n"])
     loop_thread.call(sink.write, [b"three\n"])
     sock = accept(kept_line(0))
-    assert read(sock, 14) == b"one\ntwo\nthree\n"
+    assert read_exactly(sock, 14) == b"one\ntwo\nthree\n"
     loop_thread.run(sink.drain(), 60)
     assert (sink.written, sink.pending) == (3, 0)
     sock.close()  # it has read all and kept 5 bytes
     loop_thread.call(sink.write, [b"four\n"])
     sock = accept(kept_line(5))
-    assert read(sock, 14) == b"wo\nthree\nfour\n"
+    assert read_exactly(sock, 14) == b"wo\nthree\nfour\n"
     loop_thread.run(sink.drain(), 60)
     assert sink.written == 4, "what comes again is not counted again"
 
@@ -91,7 +83,7 @@ def test_sink_9_a_peer_that_tells_decides_what_is_delivered(
     sock = accept(2 * kept_line(0))
     loop_thread.call(sink.write, [b"one\n"])
     loop_thread.call(sink.write, [b"two\n"])
-    assert read(sock, 8) == b"one\ntwo\n"
+    assert read_exactly(sock, 8) == b"one\ntwo\n"
     loop_thread.call(sink.look)
     assert (sink.written, sink.pending) == (0, 2)
     sock.sendall(kept_line(4)[:9])
@@ -109,10 +101,10 @@ def test_sink_9_a_peer_that_tells_and_is_gone_is_noticed_though_all_was_acknowle
     sink = sink_to()
     sock = accept(2 * kept_line(0))
     loop_thread.call(sink.write, [b"one\n"])
-    assert read(sock, 4) == b"one\n"
+    assert read_exactly(sock, 4) == b"one\n"
     sock.close()
     sock = accept(kept_line(0))
-    assert read(sock, 4) == b"one\n"
+    assert read_exactly(sock, 4) == b"one\n"
     loop_thread.run(sink.drain(), 60)
 
 
@@ -127,10 +119,10 @@ def test_sink_9_behind_a_peer_that_says_nothing_more_a_bounded_end_is_kept(
         loop_thread.run(sink.drain(), 60)
     stream = loop_thread.call(lambda: sink.stream(sink.end))
     assert stream == Stream(26, b"6\n007\n008\n"), "ten bytes, however long a write is"
-    assert read(sock, 36)
+    assert read_exactly(sock, 36)
     sock.close()
     loop_thread.call(sink.write, [b"009\n"])
-    assert read(accept(kept_line(27)), 13) == b"\n007\n008\n009\n"
+    assert read_exactly(accept(kept_line(27)), 13) == b"\n007\n008\n009\n"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +144,7 @@ def test_sink_9_what_does_not_fit_is_refused_with_the_line_and_tried_again(
     sock = accept(said)
     assert sock.recv(1) == b"", "it is closed"
     again = accept(kept_line(4))
-    assert read(again, 4) == b"two\n"
+    assert read_exactly(again, 4) == b"two\n"
     assert why in caplog.text
     assert "cannot connect to" in caplog.text
 
@@ -171,10 +163,10 @@ def test_sink_9_what_does_not_fit_later_ends_the_connection(loop_thread, sink_to
     sink = sink_to()
     sock = accept(kept_line(0) + kept_line(0))
     loop_thread.call(sink.write, [b"one\n"])
-    assert read(sock, 4) == b"one\n"
+    assert read_exactly(sock, 4) == b"one\n"
     sock.sendall(kept_line(2) + said)
     again = accept(kept_line(2))
-    assert read(again, 2) == b"e\n"
+    assert read_exactly(again, 2) == b"e\n"
 
 
 def test_sink_9_what_a_peer_has_already_is_made_again_and_not_sent(
@@ -189,7 +181,7 @@ def test_sink_9_what_a_peer_has_already_is_made_again_and_not_sent(
     assert loop_thread.call(lambda: sink.stream(14)) == Stream(8, b"three\n")
     loop_thread.call(sink.complete)
     loop_thread.call(sink.write, [b"four\n"])
-    assert read(sock, 6) == b"\nfour\n"
+    assert read_exactly(sock, 6) == b"\nfour\n"
 
 
 def test_sink_9_a_peer_of_another_stream_is_refused_once_all_is_made_again(
@@ -213,10 +205,10 @@ def test_sink_9_a_peer_of_another_stream_is_refused_also_when_the_stream_has_as_
     loop_thread.call(sink.write, [b"one\n", b"two\n"])
     assert accept(kept_line(6)).recv(1) == b"", "it would lack the first six bytes"
     sock = accept(kept_line(0))
-    assert read(sock, 8) == b"one\ntwo\n"
+    assert read_exactly(sock, 8) == b"one\ntwo\n"
     sock.close()
     loop_thread.call(sink.write, [b"three\n"])
-    assert read(accept(kept_line(6)), 8) == b"o\nthree\n"
+    assert read_exactly(accept(kept_line(6)), 8) == b"o\nthree\n"
 
 
 def test_a_stream_is_what_it_was_when_it_was_shorter():

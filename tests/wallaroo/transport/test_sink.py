@@ -13,6 +13,7 @@ import time
 
 import pytest
 from ports import free_port
+from receiving import read_exactly
 
 from wallaroo.transport.sink import Backoff, Block, TCPSink
 
@@ -44,15 +45,6 @@ def reset(sock):
     """Close so that the other side learns of it by a reset."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()
-
-
-def read_exactly(sock, count):
-    data = b""
-    while len(data) < count:
-        piece = sock.recv(count - len(data))
-        assert piece, "closed too early"
-        data += piece
-    return data
 
 
 def acknowledged_and_unread(sock):
