@@ -442,7 +442,7 @@ class _Records:
 
     Args:
         rng: draws them.
-        marks: most of those that fail have one of these, or two.
+        about: what the case is about (`_ABOUT`); its rare records are of that sort.
         plain: nothing fails.
         many_keys: more than small thresholds allow.
     """
