@@ -35,7 +35,7 @@ from wallaroo.transport.identity import (
     write_identity,
 )
 from wallaroo.transport.private import make_private, opener, sync_directory
-from wallaroo.transport.stamps import Draw, Stamp, born, random_bytes
+from wallaroo.transport.stamps import Stamp, born
 from wallaroo.transport.threads import in_child
 
 REPLACING = "replacing"
@@ -58,7 +58,6 @@ class CheckpointDirectory:
     Args:
         directory: the directory; if it is missing it is made, and only its owner can use it.
         own_part: name of the engine's own part in it.
-        draw: where the numbers in stamps come from.
 
     Attributes:
         directory: the directory.
@@ -72,11 +71,10 @@ class CheckpointDirectory:
         OSError: it cannot be made, locked or read.
     """
 
-    def __init__(self, directory: Path, own_part: str, draw: Draw = random_bytes) -> None:
+    def __init__(self, directory: Path, own_part: str) -> None:
         self.directory = directory
         self.own_part = directory / own_part
         self.lock = -1
-        self._draw = draw
         self._identity: Identity
         self._topology: list[str]
         self._found: set[str] = set()  # what the runs drew that wrote the parts
@@ -145,8 +143,7 @@ class CheckpointDirectory:
         """
         self._topology = describe_topology(application)
         if self.is_new:
-            stamp = born(self._draw)
-            self._identity = identity_of(engine, application, partitions or default, stamp)
+            self._identity = identity_of(engine, application, partitions or default, born())
         else:
             path = self.directory / IDENTITY
             self._identity = identify(path, engine, application, partitions)
@@ -169,7 +166,7 @@ class CheckpointDirectory:
         Raises:
             CheckpointError: it cannot be written.
         """
-        stamp = self._identity.stamp.next_run(self._draw)
+        stamp = self._identity.stamp.next_run()
         runs = sorted({*self._found, stamp.run})
         self._identity = replace(self._identity, stamp=stamp, runs=runs, topology=self._topology)
         write_identity(self.directory / IDENTITY, self._identity)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,16 +107,25 @@ class FreshStates:
             return f"is a {_class_of(read)}, and the application builds a {_class_of(fresh)}"
         return self._compared(place, fresh, read).facts
 
-    def difference(self, place: Place, stored: bytes) -> Difference | None:
-        """Return how a stored object differs from a fresh one; `None`: it does not.
+    def refuse_old(self, directory: Path, stored: Iterable[tuple[Place, bytes]]) -> None:
+        """Refuse a checkpoint, if a stored object differs from a fresh one.
 
-        Also if one of the two cannot be made: code that raises is met where it is run for good.
+        An object that cannot be made is no difference: code that raises is met where it is run for
+        good.
+
+        Args:
+            directory: the checkpoint.
+            stored: places, and an object that is stored of each.
+
+        Raises:
+            CheckpointError: one differs.
         """
-        with contextlib.suppress(Exception):
-            read = self._copies.loads(stored)
-            difference = self._compared(place, self._fresh(place), read)
-            return difference if difference.facts else None
-        return None
+        differences = []
+        for place, data in stored:
+            with contextlib.suppress(Exception):
+                read = self._copies.loads(data)
+                differences.append(self._compared(place, self._fresh(place), read))
+        _refuse(directory, [difference for difference in differences if difference.facts])
 
     def _fresh(self, place: Place) -> Any:
         """Return a fresh object that has been stored and read back; the same one each time."""
@@ -174,16 +183,7 @@ class Difference:
         )
 
 
-def refuse_old_states(directory: Path, differences: Sequence[Difference]) -> None:
-    """Refuse a checkpoint, if something differs.
-
-    Args:
-        directory: the checkpoint.
-        differences: what differs.
-
-    Raises:
-        CheckpointError: something does.
-    """
+def _refuse(directory: Path, differences: Sequence[Difference]) -> None:
     if not differences:
         return
     facts = ". ".join(map(str, differences))

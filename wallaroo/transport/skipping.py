@@ -102,12 +102,12 @@ def skipped(runs: Iterable[Run], numbers: Collection[int]) -> Iterator[Run]:
         here = [number for number in sorted(numbers) if start <= number < end]
         for number in here if run.kind in (Kind.FRAME, Kind.VALUE) else ():
             if number > start:
-                yield _part(run, start, number)
-            alone = _part(run, number, number + 1)
+                yield run.part(start, number)
+            alone = run.part(number, number + 1)
             yield alone._replace(payloads=[SkippedPayload(alone.payloads[0], number)])
             start = number + 1
         if start < end:
-            yield _part(run, start, end)
+            yield run.part(start, end)
 
 
 def skipped_of_topic(first: int, run: KafkaRun, numbers: Collection[int]) -> KafkaRun:
@@ -126,11 +126,6 @@ def skipped_of_topic(first: int, run: KafkaRun, numbers: Collection[int]) -> Kaf
         for message in run.messages
     ]
     return run._replace(messages=messages)
-
-
-def _part(run: Run, start: int, end: int) -> Run:
-    payloads = run.payloads[start - run.first : end - run.first]
-    return run._replace(first=start, payloads=payloads)
 
 
 def skipping(application: Application) -> Application:

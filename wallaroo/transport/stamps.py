@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
-
-Draw: TypeAlias = Callable[[int], bytes]
-"""Returns so many random bytes."""
+from typing import Any, NamedTuple
 
 _BYTES = struct.Struct(">16sQ8s")
 _SHOWN = 8  # digits of a number that are shown
@@ -35,9 +31,9 @@ class Stamp(NamedTuple):
     def __str__(self) -> str:
         return f"run {self.number:,} ({self.run[:_SHOWN]}) of checkpoint {self.checkpoint[:_SHOWN]}"
 
-    def next_run(self, draw: Draw) -> Stamp:
+    def next_run(self) -> Stamp:
         """Return the stamp of the next run on the same checkpoint."""
-        return self._replace(number=self.number + 1, run=draw(8).hex())
+        return self._replace(number=self.number + 1, run=os.urandom(8).hex())
 
     def to_bytes(self) -> bytes:
         """Return it as `STAMP_BYTES` bytes."""
@@ -51,9 +47,9 @@ UNSTAMPED = Stamp("0" * 32, 0, "0" * 16)
 """The stamp of what belongs to no checkpoint."""
 
 
-def born(draw: Draw) -> Stamp:
+def born() -> Stamp:
     """Return the stamp of a checkpoint on which no run has begun."""
-    return UNSTAMPED._replace(checkpoint=draw(16).hex())
+    return UNSTAMPED._replace(checkpoint=os.urandom(16).hex())
 
 
 def from_bytes(data: bytes) -> Stamp:
@@ -71,8 +67,3 @@ def from_json(form: Any) -> Stamp:
     if not isinstance(form, list) or [type(one) for one in form] != [str, int, str]:
         raise ValueError("it does not say whose it is")
     return Stamp(*form)
-
-
-def random_bytes(count: int) -> bytes:
-    """Return so many random bytes of the system."""
-    return os.urandom(count)

@@ -31,7 +31,7 @@ from wallaroo.transport.log_directory import LogEnds, create, ends, read
 from wallaroo.transport.log_format import FileHead
 from wallaroo.transport.private import make_private, sync_directory
 from wallaroo.transport.shadows import structure_of
-from wallaroo.transport.stamps import Stamp, born, random_bytes
+from wallaroo.transport.stamps import Stamp, born
 from wallaroo.transport.stored_state import StoredEntity, StoredState, windows_from
 from wallaroo.windowing.kinds import Count, kind_of
 from wallaroo.windows import windows_of
@@ -297,7 +297,7 @@ def rewrite(
         if sinks:
             if log.last is not None:
                 _refuse_unfinished(directory, log.following - state.position)
-            new = replace(new, stamp=born(random_bytes), runs=())
+            new = replace(new, stamp=born(), runs=())
         if sinks or (not files and new.engine != old.engine):
             # All of the log has had its effect: it may stand in Spark's own log of offsets.
             now = max([state.now, *[file.latest_at for file in files]])

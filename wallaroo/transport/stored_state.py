@@ -24,7 +24,7 @@ from wallaroo.transport.changed_topology import (
 from wallaroo.transport.checkpoint import INPUT
 from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, read_identity
-from wallaroo.transport.old_states import FreshStates, Place, refuse_old_states, window_place
+from wallaroo.transport.old_states import FreshStates, Place, window_place
 from wallaroo.transport.resumption import Stream
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 
@@ -172,8 +172,6 @@ def refusals(directory: Path, application: Application, state: StoredState) -> l
     found: list[str] = []
     path = directory / IDENTITY
     identity = read_identity(path)
-    fresh = FreshStates(application)
-    differences = [fresh.difference(place, data) for place, data in state.places.items()]
     try:
         identify(path, identity.engine, application, None)
         if not identity.has_topology_of(application):
@@ -183,7 +181,7 @@ def refusals(directory: Path, application: Application, state: StoredState) -> l
     except CheckpointError as error:
         found.append(str(error))
     try:
-        refuse_old_states(directory, [one for one in differences if one is not None])
+        FreshStates(application).refuse_old(directory, state.places.items())
     except CheckpointError as error:
         found.append(str(error))
     return found

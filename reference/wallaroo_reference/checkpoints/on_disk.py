@@ -21,7 +21,7 @@ from wallaroo.transport.kafka.context import Contexts
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.resumption import Stream
-from wallaroo.transport.stamps import born, random_bytes
+from wallaroo.transport.stamps import born
 
 ENGINE = "reference"
 """The engine's name in an identity, and the name of the directory of its part."""
@@ -116,7 +116,7 @@ class RecordedRun(OnDisk):
         self, directory: Path, application: Application, *, partitions: int, file_bytes: int
     ) -> None:
         self.whole = True
-        stamp = born(random_bytes).next_run(random_bytes)
+        stamp = born().next_run()
         self._recording = Recording(
             directory, ENGINE, application, partitions, checkpoint=None, stamp=stamp
         )

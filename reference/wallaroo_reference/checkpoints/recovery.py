@@ -34,11 +34,11 @@ from wallaroo.transport.kafka.context import contexts_of
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
 from wallaroo.transport.kafka.position import Positions
 from wallaroo.transport.log_directory import LogEnds
-from wallaroo.transport.old_states import Difference, FreshStates, Place, refuse_old_states
+from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.skipping import SkippedPayload, skipped, skipped_of_topic
-from wallaroo.transport.stamps import Draw, Stamp, random_bytes
+from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead, Head
@@ -60,7 +60,6 @@ class Recovery(OnDisk):
         log_bytes: see `InputLog`.
         record: directory in which the whole input log is kept; `None`: it is not.
         accepted: what is accepted of a checkpoint that another version of the application wrote.
-        draw: where the numbers in stamps come from.
 
     Attributes:
         head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
@@ -84,14 +83,13 @@ class Recovery(OnDisk):
         log_bytes: int,
         record: Path | None = None,
         accepted: Accepted = NOTHING_ACCEPTED,
-        draw: Draw = random_bytes,
     ) -> None:
         self._application = application
         self.skip: Collection[int] = ()
         self.whole = record is not None
         with contextlib.ExitStack() as up:
             try:
-                self._directory = CheckpointDirectory(directory, ENGINE, draw)
+                self._directory = CheckpointDirectory(directory, ENGINE)
                 up.callback(self._directory.close)
                 identity = self._directory.identify(ENGINE, application, partitions)
                 self.partitions = identity.partitions
@@ -365,7 +363,6 @@ class Recovery(OnDisk):
 
     def _refuse_old_states(self, store: Store, head: Head) -> None:
         """Refuse states, and accumulators, that this application would build otherwise."""
-        fresh = FreshStates(self._application)
         samples: dict[int, bytes] = {}
         there = {place for place, cells in enumerate(head.cells) if cells.count}
         with contextlib.closing(store.cells(head)) as blobs:
@@ -375,16 +372,14 @@ class Recovery(OnDisk):
                     samples.setdefault(place, value)
                 if samples.keys() >= there:
                     break
-        differences: list[Difference] = []
+        stored: list[tuple[Place, bytes]] = []
         for place, value in sorted(samples.items()):
             if place >= len(head.cells):
                 continue  # it is damaged, and `restore` says so
             kept = head.cells[place]
             data = value[VISITED.size :] if kept.kind == "partition" else _accumulator(value)
-            difference = fresh.difference(Place(kept.name, kept.shape), data)
-            if difference is not None:
-                differences.append(difference)
-        refuse_old_states(self.directory, differences)
+            stored.append((Place(kept.name, kept.shape), data))
+        FreshStates(self._application).refuse_old(self.directory, stored)
 
     def _not_made_again(self, error: UnpackError) -> CheckpointError:
         cells = error.cells

@@ -12,7 +12,7 @@ from wallaroo.transport.checkpoint import CheckpointDirectory
 from wallaroo.transport.identity import IDENTITY, CheckpointError, Identity, damaged
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.private import make_private
-from wallaroo.transport.stamps import Draw, Stamp, random_bytes
+from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
 from wallaroo_spark.live.offset_log import RECORDS, OffsetLog
 from wallaroo_spark.live.remote import Remote
@@ -45,7 +45,6 @@ class Checkpoint(CheckpointDirectory):
         default_partitions: number of partitions of a new checkpoint.
         offsets_only: it needs no input log: all that it logs are offsets of Kafka.
         remote: it is at this URL, and the directory holds the copy of its small files.
-        draw: where the numbers in stamps come from.
 
     Attributes:
         identity: whose it is; it may have another topology than the application.
@@ -68,11 +67,10 @@ class Checkpoint(CheckpointDirectory):
         default_partitions: int,
         offsets_only: bool = False,
         remote: Remote | None = None,
-        draw: Draw = random_bytes,
     ) -> None:
         self._remote = remote
         try:
-            super().__init__(directory, ENGINE, draw)
+            super().__init__(directory, ENGINE)
             refuse_irregular_files(self.spark)
             self._spark_part = read_spark_part(self.spark)
             self.layout = layout_of(application)

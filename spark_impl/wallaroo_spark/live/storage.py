@@ -22,7 +22,7 @@ from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.log_directory import Admit, LogEnds, read
-from wallaroo.transport.old_states import FreshStates, refuse_old_states
+from wallaroo.transport.old_states import FreshStates
 from wallaroo.transport.private import make_private
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.stamps import Stamp
@@ -263,9 +263,4 @@ def _refuse_old_states(
         "the application builds its states otherwise than the last run, which --accept-old-states "
         "accepts"
     )
-    fresh = FreshStates(application)
-    places = stored.state().places
-    differences = [fresh.difference(place, data) for place, data in places.items()]
-    refuse_old_states(
-        checkpoint.directory, [difference for difference in differences if difference is not None]
-    )
+    FreshStates(application).refuse_old(checkpoint.directory, stored.state().places.items())

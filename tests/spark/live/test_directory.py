@@ -6,9 +6,7 @@ No test here needs a JVM.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -32,8 +30,6 @@ from wallaroo.transport import checkpoint as module
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 
-_seeds = itertools.count()
-
 
 class OnReference:
     """What a run of the reference engine does with a checkpoint."""
@@ -42,7 +38,7 @@ class OnReference:
     files = ("identity.json", "reference/state.db", "reference/state.db-wal")
 
     def opened(self, directory):
-        return counting.opened(directory, draw=random.Random(next(_seeds)).randbytes)
+        return counting.opened(directory)
 
     def run(self, directory, *words):
         """Process some words and store the state; one record lies behind it."""
@@ -68,9 +64,8 @@ class OnSpark:
     files = ("identity.json", "layout.json", "resume", "spark/stamp", "spark/offsets/0", "spark")
 
     def opened(self, directory):
-        draw = random.Random(next(_seeds)).randbytes
         app = spark_checkpoints.application()
-        return Checkpoint(directory, app, partitions=2, default_partitions=2, draw=draw)
+        return Checkpoint(directory, app, partitions=2, default_partitions=2)
 
     def run(self, directory, *words):
         """Log some words."""
