@@ -39,13 +39,14 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import accumulate, pairwise
-from typing import NamedTuple, TypeAlias
+from itertools import accumulate, chain, pairwise, repeat
+from typing import NamedTuple, TypeAlias, overload
 
 from wallaroo.kafka_records import KafkaRecord
+from wallaroo.overriding import override
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
 from wallaroo.transport.stamps import STAMP_BYTES, UNSTAMPED, Stamp, from_bytes
 
@@ -117,21 +118,52 @@ class DamagedBlockError(Exception):
         self.offset = offset
 
 
+@dataclass(frozen=True)
+class Offsets(Sequence[bytes]):
+    """The payloads of a run of offsets: as many as it has numbers, and as small as one of them.
+
+    Args:
+        partition: of the topic.
+        numbers: the offsets, one or more.
+    """
+
+    partition: int
+    numbers: range
+
+    @override
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @override
+    def __iter__(self) -> Iterator[bytes]:
+        return chain([self[0]], repeat(b"", len(self) - 1))
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> Offsets: ...
+    @override
+    def __getitem__(self, at: int | slice) -> bytes | Offsets:
+        if isinstance(at, slice):
+            return Offsets(self.partition, self.numbers[at])
+        number = self.numbers[at]
+        return _OFFSET.pack(self.partition, number) if number == self.numbers[0] else b""
+
+
 class Run(NamedTuple):
     """Records of one kind, one source and one arrival time that follow each other in the log.
 
     Args:
         source: the source's name; empty for a tick.
         first: sequence of the first.
-        payloads: of a frame its payload, of a value its bytes; of offsets one for each, empty but
-            for the first.
+        payloads: of a frame its payload, of a value its bytes; of offsets they are `Offsets`.
         kind: what they are.
         at: arrival time, in nanoseconds since 1970.
     """
 
     source: str
     first: int
-    payloads: list[bytes]
+    payloads: Sequence[bytes]
     kind: Kind
     at: int
 
@@ -143,11 +175,7 @@ class Run(NamedTuple):
     def part(self, start: int, stop: int) -> Run:
         """Return the records with ``start <= sequence < stop``; it may be empty."""
         low, high = max(start - self.first, 0), max(stop - self.first, 0)
-        payloads = self.payloads[low:high]
-        if low and self.kind is Kind.OFFSETS and payloads:
-            partition, offset = self.place
-            payloads[0] = _OFFSET.pack(partition, offset + low)
-        return self._replace(first=self.first + low, payloads=payloads)
+        return self._replace(first=self.first + low, payloads=self.payloads[low:high])
 
     @property
     def as_ticks(self) -> Run:
@@ -157,8 +185,8 @@ class Run(NamedTuple):
     @property
     def place(self) -> tuple[int, int]:
         """Partition and offset of the first number of a run of offsets."""
-        partition, offset = _OFFSET.unpack(self.payloads[0])
-        return partition, offset
+        assert isinstance(self.payloads, Offsets)
+        return self.payloads.partition, self.payloads.numbers[0]
 
 
 # -- the header ------------------------------------------------------------------------------------
@@ -223,10 +251,11 @@ def decode_block(head: Head, body: bytes, start: int, stop: int) -> Run:
     lengths = struct.unpack_from(f">{head.records}I", body, position)
     places = list(accumulate(lengths, initial=position + 4 * head.records))
     low, high = max(start - head.first, 0), min(stop - head.first, head.records)
-    payloads = [body[begin:end] for begin, end in pairwise(places[low : high + 1])]
-    if low and head.kind == Kind.OFFSETS and payloads:
-        partition, offset = _OFFSET.unpack_from(body, places[0])
-        payloads[0] = _OFFSET.pack(partition, offset + low)
+    payloads: Sequence[bytes]
+    if head.kind == Kind.OFFSETS:
+        payloads = offsets_of(body[places[0] : places[1]], head.records)[low:high]
+    else:
+        payloads = [body[begin:end] for begin, end in pairwise(places[low : high + 1])]
     return Run(source, head.first + low, payloads, _KINDS[head.kind], head.at)
 
 
@@ -361,8 +390,13 @@ def _parts(record: Record) -> tuple[Kind, str, bytes]:
 
 def offsets_group(source: str, partition: int, first: int, last: int, at: int) -> Group:
     """Return a run of offsets, the records of which stay where they are (kafka-1)."""
-    payloads = [_OFFSET.pack(partition, first), *[b""] * (last - first)]
-    return Kind.OFFSETS, source, at, payloads
+    return Kind.OFFSETS, source, at, Offsets(partition, range(first, last + 1))
+
+
+def offsets_of(payload: bytes, numbers: int) -> Offsets:
+    """Return the payloads of a run of so many offsets, given the first payload."""
+    partition, first = _OFFSET.unpack(payload)
+    return Offsets(partition, range(first, first + numbers))
 
 
 def _encoded(end: End) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from wallaroo.records import Record
 from wallaroo.transport.identity import RESTORE, CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
-from wallaroo.transport.log_format import Group, Kind, Run, in_groups, offsets_group
+from wallaroo.transport.log_format import Group, Kind, Run, in_groups, offsets_group, offsets_of
 from wallaroo.transport.private import sync_directory
 
 Log: TypeAlias = "InputLog | OffsetLog"
@@ -78,9 +78,11 @@ class OffsetLog:
             planned = offset.get("planned", offset["next"])
             log = cls(folder, offset.get("first", first) if planned > first else first)
             if planned > first:
-                for kind, source, at, numbers, payload in offset[RECORDS]:
-                    payloads = [base64.b64decode(payload), *[b""] * (numbers - 1)]
-                    log._append([(Kind[kind], source, at, payloads)])
+                for name, source, at, numbers, text in offset[RECORDS]:
+                    kind, payload = Kind[name], base64.b64decode(text)
+                    offsets = kind is Kind.OFFSETS
+                    payloads = offsets_of(payload, numbers) if offsets else [payload]
+                    log._append([(kind, source, at, payloads)])
             if log.next_sequence != planned:
                 raise ValueError(f"it ends at {log.next_sequence}")
             log._runs, log.first_sequence = deque(log.runs(first, planned)), first
@@ -174,7 +176,7 @@ class OffsetLog:
             for kind, source, at, payloads in groups:
                 self.latest_at = max(self.latest_at, at)
                 # Each record but offsets stands alone, so that the first payload says all.
-                alike = [list(payloads)] if kind is Kind.OFFSETS else [[one] for one in payloads]
+                alike = [payloads] if kind is Kind.OFFSETS else [[one] for one in payloads]
                 for some in alike:
                     self._runs.append(Run(source, self.next_sequence, some, kind, self.latest_at))
                     self.next_sequence += len(some)

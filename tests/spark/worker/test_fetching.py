@@ -76,10 +76,16 @@ def test_a_task_fetches_no_more_than_it_may_and_says_how_much_that_is(kafka):
 def test_kafka_11_runs_are_planned_up_to_what_is_committed_and_no_more_than_there_is_room(kafka):
     topic, room = kafka.topic(2), [3]
     kafka.send(topic, *[{"value": b"", "partition": number % 2} for number in range(4)])
+    cluster = Cluster(kafka.address, {}, "s")
+    producer = cluster.producer("open", interval=1)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    assert not producer.flush(30)
     planner = RunPlanner(
-        Cluster(kafka.address, {}, "s"),
+        cluster,
         topic,
-        None,
+        "group",
         committed_only=True,
         going_on=lambda: True,
         room=lambda: room[0],
@@ -97,3 +103,4 @@ def test_kafka_11_runs_are_planned_up_to_what_is_committed_and_no_more_than_ther
         (1, 2, 1_001, []),
         (1, 1_002, 1_501, []),
     ]
+    producer.abort_transaction(30)

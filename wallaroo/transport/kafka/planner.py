@@ -19,12 +19,12 @@ from wallaroo.transport.kafka.reader import in_turn
 from wallaroo.transport.rate_limit import RateLimited
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, TopicPartition
 
-# Seconds between questions how far the partitions reach; longer ones while nothing comes, since a
-# question costs the driver a millisecond; while there is more to plan than there is room for,
-# nobody waits for what comes now.
+# Seconds between questions how far the partitions reach; longer ones while nothing comes; while
+# there is more to plan than there is room for, nobody waits for what comes now.
 _PAUSE, _LONGEST, _BEHIND = 0.05, 0.2, 1.0
+_ANSWER = 1.0  # seconds that all brokers have for an answer, before each partition is asked alone
 
 _log = logging.getLogger("wallaroo.kafka")
 
@@ -35,7 +35,7 @@ class RunPlanner:
     Args:
         cluster: the brokers.
         topic: the topic's name.
-        group: gets the positions, for tools that show lag; `None`: there is none.
+        group: gets the positions when `commit` is called, for tools that show lag.
         committed_only: runs end with what is committed (kafka-11).
         going_on: whether to wait further for room; it is asked often.
         room: waits a moment for room, and returns how many offsets may be planned now.
@@ -49,7 +49,7 @@ class RunPlanner:
         self,
         cluster: Cluster,
         topic: str,
-        group: str | None,
+        group: str,
         *,
         committed_only: bool,
         going_on: Callable[[], bool],
@@ -61,14 +61,13 @@ class RunPlanner:
         self._going_on = going_on
         self._room = room
         self._looked = 0.0  # when the brokers were asked last
+        self._apart = False  # ask for each partition alone, since not all of them answered
         self._asked: dict[int, Future[Any]] = {}  # by partition, and not answered yet
-        self._apart = False  # ask for each partition alone, since one has kept others waiting
         self._pause = _PAUSE
         self._ends: Mapping[int, int] = {}  # as they were then, of those that answered
         self._troubles = RateLimited(_log, burst=1, interval=30.0)
-        self._consumer: Consumer | None = None
-        if group is not None:
-            self._consumer = cluster.consumer(group, committed_only=committed_only)
+        self._group = group
+        self._consumer = self._made_consumer()
         self.positions: dict[int, int] = {}
         self.ends_before = False
 
@@ -116,31 +115,48 @@ class RunPlanner:
 
     def commit(self) -> None:
         """Commit the positions in the group; nothing waits for it."""
-        assert self._consumer is not None
-        kafka = client()
-        places = [kafka.TopicPartition(self._topic, *at) for at in self.positions.items()]
-        with contextlib.suppress(kafka.KafkaException):
+        places = self._places(self.positions)
+        with contextlib.suppress(client().KafkaException):
             self._consumer.commit(offsets=places, asynchronous=True)
 
     def close(self) -> None:
         """Close the connections."""
-        if self._consumer is not None:
-            self._consumer.close()
+        self._consumer.close()
+
+    def _made_consumer(self) -> Consumer:
+        return self._cluster.consumer(self._group, committed_only=self._committed_only)
+
+    def _places(self, offsets: Mapping[int, int]) -> list[TopicPartition]:
+        return [client().TopicPartition(self._topic, *place) for place in offsets.items()]
 
     def _behind(self) -> list[tuple[int, int]]:
         """Return the partitions that reach further than what is planned, with their ends."""
         return [one for one in sorted(self._ends.items()) if self.positions[one[0]] < one[1]]
 
     def _asked_ends(self) -> dict[int, int]:
-        """Return how far partitions reach now, as far as their brokers say so soon (kafka-12).
+        """Return how far partitions reach now, as far as their brokers say so soon (kafka-12)."""
+        if not self._apart:
+            kafka = client()
+            # One question for all costs a quarter, and fails as one: without a leader, for example.
+            with contextlib.suppress(kafka.KafkaException):
+                wanted = self._places(dict.fromkeys(self.positions, kafka.OFFSET_END))
+                found = self._consumer.offsets_for_times(wanted, _ANSWER)
+                if all(place.error is None and place.offset >= 0 for place in found):
+                    return {place.partition: place.offset for place in found}
+            self._apart = True
+        ends = self._asked_apart()
+        if len(ends) == len(self.positions):
+            self._apart = False
+            self._consumer = self._made_consumer()  # the other one may remember other leaders
+        return ends
 
-        A partition without a leader keeps the answers back that are asked for with its own.
-        """
-        wanted = [partition for partition in self.positions if partition not in self._asked]
-        for some in [[one] for one in wanted] if self._apart else [wanted] if wanted else []:
-            self._asked |= self._cluster.asked_offsets(
-                self._topic, some, "latest", committed_only=self._committed_only
-            )
+    def _asked_apart(self) -> dict[int, int]:
+        """Ask for each partition alone, and return the answers that have come."""
+        for partition in self.positions:
+            if partition not in self._asked:
+                self._asked |= self._cluster.asked_offsets(
+                    self._topic, [partition], "latest", committed_only=self._committed_only
+                )
         wait(self._asked.values(), _PAUSE)
         ends = {}
         for partition in [one for one, answer in self._asked.items() if answer.done()]:
@@ -152,9 +168,7 @@ class RunPlanner:
                 if not isinstance(wrong, BrokersAwayError):
                     raise wrong from error
                 self._troubles.log(logging.WARNING, None, "%s; trying again", wrong)
-        ends = {partition: end for partition, end in ends.items() if end >= 0}  # else it was away
-        self._apart = len(ends) < len(self.positions)
-        return ends
+        return {partition: end for partition, end in ends.items() if end >= 0}  # else it was away
 
     def _planned(self, partition: int, last: int) -> KafkaRun:
         first, self.positions[partition] = self.positions[partition], last + 1

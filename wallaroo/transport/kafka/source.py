@@ -71,6 +71,7 @@ class KafkaSource(Source):
         self._cluster = cluster
         self._room_to_plan = room
         self._reading = reading
+        self._group = reading.group or f"wallaroo-{reading.source}"
         self._position: Position | None = None  # where it begins; `None`: it has ended
         self._wanted: Mapping[int, int] = {}  # where a checkpoint says that it begins
         self.there: Mapping[int, range] = {}
@@ -145,7 +146,7 @@ class KafkaSource(Source):
         return RunReader(
             self._cluster,
             reading.topic,
-            reading.group or f"wallaroo-{reading.source}",
+            self._group,
             committed_only=reading.committed_only,
             going_on=going_on,
         )
@@ -214,7 +215,7 @@ class KafkaSource(Source):
         return RunPlanner(
             self._cluster,
             reading.topic,
-            reading.group,
+            self._group,
             committed_only=reading.committed_only,
             going_on=going_on,
             room=self._room_to_plan,

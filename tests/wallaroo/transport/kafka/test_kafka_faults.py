@@ -55,7 +55,7 @@ def planner_of(brokers, topic, partitions):
     planner = RunPlanner(
         Cluster(brokers.address, {}, "p"),
         topic,
-        None,
+        "group",
         committed_only=True,
         going_on=lambda: True,
         room=lambda: 100,
