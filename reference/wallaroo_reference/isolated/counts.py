@@ -6,21 +6,17 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.keys import Key, encode_key
-from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.windows import CountWindows
 from wallaroo_reference.cells import identity_of, key_of_name
 from wallaroo_reference.isolated.copies import packed
-from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
-from wallaroo_reference.timers import Timers
+from wallaroo_reference.isolated.windows import Arrival, Firing, Held, WindowStep
 
 
 @dataclass(slots=True)
-class _Count:
+class _Count(Held):
     """An open count window of one key."""
 
-    key: Key
     number: int
     least: int
     greatest: int
@@ -29,16 +25,8 @@ class _Count:
     part: Any
 
 
-class CountStep(WindowStep):
+class CountStep(WindowStep[CountWindows, _Count]):
     """Count windows (window-8)."""
-
-    def __init__(
-        self, operation: Windowed, windows: CountWindows, freeze: Freeze, begun: Freeze
-    ) -> None:
-        super().__init__(operation, freeze, begun)
-        self._windows = windows
-        self._keys: dict[Hashable, _Count] = {}
-        self._timers = Timers(self._timeout_of)
 
     @override
     def take(self, arrival: Arrival) -> Firing | None:
@@ -82,19 +70,6 @@ class CountStep(WindowStep):
         for window in self._keys.values():
             yield _counted(window)
 
-    @override
-    def count(self) -> int:
-        return len(self._keys)
-
-    @override
-    def identities(self) -> list[Any]:
-        return list(self._keys)
-
-    @override
-    def go_on(self) -> None:
-        for identity in self._keys:
-            self._timers.note(identity)
-
     def _form(self, identity: Any) -> Any:
         window = self._keys.get(identity)
         if window is None:
@@ -109,10 +84,10 @@ class CountStep(WindowStep):
         )
 
     def _order(self, identity: Hashable) -> tuple[int, bytes]:
-        window = self._keys[identity]
-        return window.greatest, encode_key(window.key)
+        return self._keys[identity].greatest, self._encoded(identity)
 
-    def _timeout_of(self, identity: Hashable) -> int | None:
+    @override
+    def _waits_for(self, identity: Hashable) -> int | None:
         window, timeout = self._keys.get(identity), self._windows.timeout
         return None if window is None or timeout is None else window.opened + timeout
 

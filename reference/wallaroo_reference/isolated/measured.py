@@ -104,7 +104,9 @@ class MeasuredInterpreter(Interpreter):
         self._lineage = lineage
         super()._follow(place, message, lineage)
 
-    def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
+    def _fire(
+        self, place: Place, step: WindowStep[Any, Any], firing: Firing, lineage: Lineage
+    ) -> None:
         self._lineage = lineage
         super()._fire(place, step, firing, lineage)
 

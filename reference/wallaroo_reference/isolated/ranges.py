@@ -6,29 +6,26 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.windows import LateDataPolicy, RangeWindows
 from wallaroo_reference.cells import PANE, identity_of, key_of_name, name_of
 from wallaroo_reference.isolated.copies import packed
 from wallaroo_reference.isolated.watermarks import FOREVER, NEVER
-from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
-from wallaroo_reference.timers import Timers
+from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, Held, WindowStep
 
 _ABSENT = object()
 
 
 @dataclass(slots=True)
-class _Panes:
+class _Panes(Held):
     """The panes of one key: accumulators by number, and the number of its earliest open window."""
 
-    key: Key
     parts: dict[int, Any]
     earliest: int
 
 
-class RangeStep(WindowStep):
+class RangeStep(WindowStep[RangeWindows, _Panes]):
     """Range windows, kept as panes (window-5); the identity of a cell is (pane, key's identity)."""
 
     kind = "panes"
@@ -36,12 +33,9 @@ class RangeStep(WindowStep):
     def __init__(
         self, operation: Windowed, windows: RangeWindows, freeze: Freeze, begun: Freeze
     ) -> None:
-        super().__init__(operation, freeze, begun)
-        self._windows = windows
+        super().__init__(operation, windows, freeze, begun)
         self._pane = windows.pane
-        self._keys: dict[Hashable, _Panes] = {}
         self._count = 0  # panes, of all keys
-        self._timers = Timers(self._next_end)
 
     @override
     def take(self, arrival: Arrival) -> Firing | None:
@@ -114,9 +108,9 @@ class RangeStep(WindowStep):
 
     @override
     def go_on(self) -> None:  # between two records: what is due has fired
-        for identity, panes in self._keys.items():
+        for panes in self._keys.values():
             panes.earliest = max(self._first_with(min(panes.parts)), self._first_open())
-            self._timers.note(identity)
+        super().go_on()
 
     def _form(self, identity: Any) -> Any:
         panes = self._keys.get(identity[1])
@@ -169,11 +163,9 @@ class RangeStep(WindowStep):
         else:
             del self._keys[identity]  # window-10
 
-    def _next_end(self, identity: Hashable) -> int | None:
+    @override
+    def _waits_for(self, identity: Hashable) -> int | None:
         panes = self._keys.get(identity)
         if panes is None:
             return None
         return panes.earliest * self._windows.slide + self._windows.range
-
-    def _encoded(self, identity: Hashable) -> bytes:
-        return encode_key(self._keys[identity].key)

@@ -6,14 +6,12 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wallaroo.keys import Key, encode_key
-from wallaroo.operations import Windowed
+from wallaroo.keys import Key
 from wallaroo.overriding import override
 from wallaroo.windows import SessionWindows
 from wallaroo_reference.cells import identity_of, key_of_name
 from wallaroo_reference.isolated.copies import packed
-from wallaroo_reference.isolated.windows import Arrival, Firing, Freeze, WindowStep
-from wallaroo_reference.timers import Timers
+from wallaroo_reference.isolated.windows import Arrival, Firing, Held, WindowStep
 
 
 @dataclass(slots=True)
@@ -26,23 +24,14 @@ class _Session:
 
 
 @dataclass(slots=True)
-class _Sessions:
+class _Sessions(Held):
     """The open sessions of one key, in order of time."""
 
-    key: Key
     sessions: list[_Session]
 
 
-class SessionStep(WindowStep):
+class SessionStep(WindowStep[SessionWindows, _Sessions]):
     """Session windows (window-7)."""
-
-    def __init__(
-        self, operation: Windowed, windows: SessionWindows, freeze: Freeze, begun: Freeze
-    ) -> None:
-        super().__init__(operation, freeze, begun)
-        self._windows = windows
-        self._keys: dict[Hashable, _Sessions] = {}
-        self._timers = Timers(self._next_end)
 
     @override
     def take(self, arrival: Arrival) -> Firing | None:
@@ -91,19 +80,6 @@ class SessionStep(WindowStep):
             for session in entry.sessions:
                 yield self._firing(entry.key, session)
 
-    @override
-    def count(self) -> int:
-        return len(self._keys)
-
-    @override
-    def identities(self) -> list[Any]:
-        return list(self._keys)
-
-    @override
-    def go_on(self) -> None:
-        for identity in self._keys:
-            self._timers.note(identity)
-
     def _form(self, identity: Any) -> Any:
         entry = self._keys.get(identity)
         return entry and [
@@ -132,9 +108,7 @@ class SessionStep(WindowStep):
         end = self._end(session)
         return Firing(key, session.first, end, end - 1, (session.part,))
 
-    def _next_end(self, identity: Hashable) -> int | None:
+    @override
+    def _waits_for(self, identity: Hashable) -> int | None:
         entry = self._keys.get(identity)
         return None if entry is None else self._end(entry.sessions[0])
-
-    def _encoded(self, identity: Hashable) -> bytes:
-        return encode_key(self._keys[identity].key)

@@ -86,7 +86,7 @@ class Walk:
         if application.codec is not None:
             self._freeze = CodedCopies(application.codec).freeze
         self._watermarks = Watermarks(application)
-        self._windows: dict[Place, tuple[WindowStep, dict[str, int]]] = {}
+        self._windows: dict[Place, tuple[WindowStep[Any, Any], dict[str, int]]] = {}
         for index in application.window_steps:
             operation = made[index].operation
             assert isinstance(operation, Windowed)
@@ -317,7 +317,9 @@ class Walk:
         self._observer.accumulated(place, *self._putting, accumulator)
         return thaw(self._freeze(accumulator))
 
-    def _fire(self, place: Place, step: WindowStep, firing: Firing, lineage: Lineage) -> None:
+    def _fire(
+        self, place: Place, step: WindowStep[Any, Any], firing: Firing, lineage: Lineage
+    ) -> None:
         """Process what a window gives; the window itself is gone already (window-4, window-9)."""
         before = self._context
         self._observer.fired(place, lineage, firing, step.watermark)
@@ -396,7 +398,7 @@ class Walk:
         raise RunIsOver
 
 
-def _window_step(operation: Windowed, freeze: Freeze, begun: Freeze) -> WindowStep:
+def _window_step(operation: Windowed, freeze: Freeze, begun: Freeze) -> WindowStep[Any, Any]:
     """Return the windows of a step, none of them open yet."""
     windows = operation.windows
     if isinstance(windows, RangeWindows):

@@ -11,17 +11,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from wallaroo.aggregations import WindowBounds
 from wallaroo.judging import DeadLetterError
-from wallaroo.keys import Key
+from wallaroo.keys import Key, encode_key
 from wallaroo.operations import Windowed
+from wallaroo.overriding import override
 from wallaroo.trace import Reason
-from wallaroo.windows import LateDataPolicy
+from wallaroo.windows import LateDataPolicy, Windows
 from wallaroo_reference.cells import WindowCells
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.watermarks import NEVER, Watermark
+from wallaroo_reference.timers import Timers
 from wallaroo_reference.user_calls import call_user_code
 
 Freeze = Callable[[Any], Any]
@@ -72,11 +74,23 @@ class LateError(DeadLetterError):
     """A late message whose policy is `dead-letter` (window-6)."""
 
 
-class WindowStep(WindowCells):
-    """The windows of one step.
+@dataclass(slots=True)
+class Held:
+    """What a step holds of one key."""
+
+    key: Key
+
+
+Kind = TypeVar("Kind", bound=Windows)
+OfKey = TypeVar("OfKey", bound=Held)
+
+
+class WindowStep(WindowCells, Generic[Kind, OfKey]):
+    """The windows of one step, by the identities of their keys.
 
     Args:
         operation: the step's operation.
+        windows: its windows.
         freeze: freezes accumulators.
         begun: returns what `initial_accumulator` gave as an object of a window's own.
 
@@ -87,7 +101,7 @@ class WindowStep(WindowCells):
         changed: see `wallaroo_reference.cells.Cells`.
     """
 
-    def __init__(self, operation: Windowed, freeze: Freeze, begun: Freeze) -> None:
+    def __init__(self, operation: Windowed, windows: Kind, freeze: Freeze, begun: Freeze) -> None:
         self.operation = operation
         self.watermark: Watermark = NEVER
         self.dropped = 0
@@ -95,6 +109,9 @@ class WindowStep(WindowCells):
         self._aggregation = operation.aggregation
         self._freeze = freeze
         self._begun = begun
+        self._windows = windows
+        self._keys: dict[Hashable, OfKey] = {}
+        self._timers = Timers(self._waits_for)
         super().__init__(operation)
 
     # -- what the interpreter calls ---------------------------------------------------------------
@@ -153,10 +170,30 @@ class WindowStep(WindowCells):
         """Begin to note what changes; `loads` returns the accumulator of some bytes."""
         self._keeps, self._loads = True, loads
 
+    @override
+    def count(self) -> int:
+        return len(self._keys)
+
+    @override
+    def identities(self) -> list[Any]:
+        return list(self._keys)
+
+    @override
+    def go_on(self) -> None:
+        for identity in self._keys:
+            self._timers.note(identity)
+
     def _part(self, data: bytes) -> Any:
         return self._freeze(self._loads(data))
 
     # -- what the kinds of windows share ----------------------------------------------------------
+
+    @abstractmethod
+    def _waits_for(self, identity: Hashable) -> int | None:
+        """Return the time in the calendar at which something of a key is due; `None`: nothing."""
+
+    def _encoded(self, identity: Hashable) -> bytes:
+        return encode_key(self._keys[identity].key)
 
     def _updated(self, message: Any, accumulator: Any = _NOTHING) -> Any:
         """Return an accumulator after one more message, frozen; without one, of a new window."""
