@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.overriding import override
-from wallaroo.topology import Source
+from wallaroo.times import SourceMoment
+from wallaroo.topology import Application, Source
 
 NEVER: Final = -math.inf
 FOREVER: Final = math.inf
@@ -43,6 +45,16 @@ class SourceTime:
     def end(self) -> None:
         """Note that it gives nothing any more."""
         self.ended = True
+
+    def moment(self) -> SourceMoment:
+        """Return what another run needs to continue from this time."""
+        greatest = None if self.greatest == NO_TIME else self.greatest
+        return SourceMoment(greatest, self.last_frame, self.ended)
+
+    def go_on_from(self, moment: SourceMoment) -> None:
+        """Continue from the time of another run."""
+        self.greatest = NO_TIME if moment.greatest is None else moment.greatest
+        self.last_frame, self.ended = moment.last_frame, moment.ended
 
     def watermark(self, now: int, first: int | None) -> float | None:
         """Return its watermark; `None`: it holds nothing back.
@@ -111,6 +123,19 @@ class PartitionedTime(SourceTime):
             self.partitions = {partition: self.fresh() for partition in partitions}
 
     @override
+    def moment(self) -> SourceMoment:
+        if not self.partitions:
+            return super().moment()
+        parts = {partition: one.moment() for partition, one in self.partitions.items()}
+        return SourceMoment(None, None, all(one.ended for one in parts.values()), parts)
+
+    @override
+    def go_on_from(self, moment: SourceMoment) -> None:
+        super().go_on_from(moment)
+        for partition, was in moment.partitions.items():
+            self.of(partition).go_on_from(was)
+
+    @override
     def watermark(self, now: int, first: int | None) -> float | None:
         if not self.partitions:
             return super().watermark(now, first)
@@ -134,18 +159,37 @@ class Watermarks:
     """The time of an application.
 
     Args:
-        sources: the time of each source, by name.
+        application: the application.
+        fresh: returns the time of a source, or of a partition of a Kafka source.
 
     Attributes:
         now: the arrival time of the latest record.
         first: that of the log's first record; `None` before it.
-        sources: as given.
+        sources: the time of each source, by name.
     """
 
-    def __init__(self, sources: Mapping[str, SourceTime]) -> None:
+    def __init__(
+        self, application: Application, fresh: Callable[[Source], SourceTime] = SourceTime
+    ) -> None:
         self.now = 0
         self.first: int | None = None
-        self.sources = sources
+        self.sources: dict[str, SourceTime] = {
+            name: PartitionedTime(source, fresh)
+            if isinstance(source.config, KafkaSourceConfig)
+            else fresh(source)
+            for name, source in application.sources.items()
+        }
+
+    def moments(self) -> dict[str, SourceMoment]:
+        """Return the times of the sources, by name."""
+        return {name: source.moment() for name, source in self.sources.items()}
+
+    def go_on_from(self, now: int, first: int | None, sources: Mapping[str, SourceMoment]) -> None:
+        """Continue from the time of another run; it may have had other sources."""
+        self.now, self.first = now, first
+        for name, source in self.sources.items():
+            if name in sources:
+                source.go_on_from(sources[name])
 
     def of(self, ways: Mapping[str, int], now: int | None = None) -> float:
         """Return the watermark of a step; `NEVER`: there is none.

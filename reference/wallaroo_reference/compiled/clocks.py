@@ -11,17 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol, cast
 
-from wallaroo.kafka import KafkaSourceConfig
-from wallaroo.times import SourceMoment
 from wallaroo.topology import Application, Source
-from wallaroo.windowing.watermarks import (
-    FOREVER,
-    NO_TIME,
-    PartitionedTime,
-    SourceTime,
-    Watermarks,
-)
-from wallaroo_reference.cells import Moment
+from wallaroo.windowing.watermarks import FOREVER, PartitionedTime, SourceTime, Watermarks
 
 AT_ONCE: Final = -1
 """A `Clock.due` before every event time."""
@@ -73,29 +64,12 @@ class Times(Watermarks):
     """
 
     def __init__(self, application: Application) -> None:
-        self.clocks: dict[str, Clock | PartitionedTime] = {
-            name: PartitionedTime(source, Clock)
-            if isinstance(source.config, KafkaSourceConfig)
-            else Clock(source)
-            for name, source in application.sources.items()
-        }
-        super().__init__(self.clocks)
+        super().__init__(application, Clock)
+        self.clocks = cast(dict[str, Clock | PartitionedTime], self.sources)
         self.clock: Clock | None = None
         self.steps: list[TimedStep] = []
         self.turning = False
         self._source: str | None = None  # of the records that have arrived
-
-    def moments(self) -> dict[str, SourceMoment]:
-        """Return the times of the sources, by name."""
-        return {name: _moment_of(clock) for name, clock in self.clocks.items()}
-
-    def go_on_from(self, moment: Moment) -> None:
-        """Continue from the time of another run."""
-        self.now, self.first = moment.now, moment.first
-        for name, source in moment.sources.items():
-            _go_on_from(self.clocks[name], source)
-            for partition, was in source.partitions.items():
-                _go_on_from(self._clock_of(name, partition), was)
 
     def assign(self, source: str, partitions: Iterable[int]) -> None:
         """Note which partitions a Kafka source reads."""
@@ -213,16 +187,3 @@ class Times(Watermarks):
             assert partition is not None, f"records of {source} stand in partitions"
             clock = cast(Clock, clock.of(partition))
         return clock
-
-
-def _moment_of(clock: SourceTime) -> SourceMoment:
-    if isinstance(clock, PartitionedTime) and clock.partitions:
-        parts = {partition: _moment_of(one) for partition, one in clock.partitions.items()}
-        return SourceMoment(None, None, all(one.ended for one in parts.values()), parts)
-    greatest = None if clock.greatest == NO_TIME else clock.greatest
-    return SourceMoment(greatest, clock.last_frame, clock.ended)
-
-
-def _go_on_from(clock: SourceTime, was: SourceMoment) -> None:
-    clock.greatest = NO_TIME if was.greatest is None else was.greatest
-    clock.last_frame, clock.ended = was.last_frame, was.ended

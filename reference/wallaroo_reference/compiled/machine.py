@@ -222,7 +222,7 @@ class Compiled:
     def go_on_from(self, moment: Moment) -> None:
         """Continue from the moment of the machine whose cells have been unpacked here."""
         self.sequence = moment.sequence
-        self._times.go_on_from(moment)
+        self._times.go_on_from(moment.now, moment.first, moment.sources)
         for store in self.stores.values():
             store.go_on_from(moment.now)
         for step, watermark in zip(self._windows.values(), moment.watermarks, strict=True):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from wallaroo.keys import encoded_partition_number
-from wallaroo.times import SourceMoment
 from wallaroo.transport.identity import Identity
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.private import make_private
 from wallaroo.transport.stored_state import StoredState, windows_from
 from wallaroo.windowing.kinds import kind_of
-from wallaroo.windowing.watermarks import NEVER, NO_TIME
+from wallaroo.windowing.watermarks import NEVER
 from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.live.checkpoint import ENGINE, RESUME, SINKS, STAMP
@@ -22,7 +21,7 @@ from wallaroo_spark.live.resume import Resume, write_resume
 from wallaroo_spark.live.stamped import write_stamped
 from wallaroo_spark.plans.states import store_segments
 from wallaroo_spark.wire.job import Address, shard_of
-from wallaroo_spark.worker.replay import CLOCK, Clock, StoredSourceTime
+from wallaroo_spark.worker.replay import CLOCK, Clock
 from wallaroo_spark.worker.segments import Entities, MemoryMap
 from wallaroo_spark.worker.states import member_prefix
 from wallaroo_spark.worker.stored import Stored
@@ -162,15 +161,10 @@ class _Part:
         }
 
     def _put_clocks(self, state: StoredState, reached: dict[tuple[int, int], float]) -> None:
-        sources = {
-            name: {number: _time(part) for number, part in one.partitions.items()} or _time(one)
-            for name, one in state.sources.items()
-        }
         for group in dict.fromkeys([group for group, _ in self._layout.window_steps]):
             held = [one for one in self._layout.window_steps if one[0] == group]
-            clock = Clock(
-                state.now, state.first, sources, [reached.get(one, NEVER) for one in held]
-            )
+            marks = [reached.get(one, NEVER) for one in held]
+            clock = Clock(state.now, state.first, state.sources, marks)
             for number in range(1 if self._layout.fused[group] else self._partitions):
                 entities = self._held_at(Address(0, group, number))
                 entities.put(self._prefix(*held[0]) + CLOCK, clock.packed())
@@ -187,7 +181,3 @@ class _Part:
 
     def _prefix(self, group: int, member: int) -> bytes:
         return member_prefix(len(self._layout.members[group]), member)
-
-
-def _time(one: SourceMoment) -> StoredSourceTime:
-    return NO_TIME if one.greatest is None else one.greatest, one.last_frame, one.ended

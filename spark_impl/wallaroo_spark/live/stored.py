@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from wallaroo.transport.stored_state import (
     with_ends,
 )
 from wallaroo.windowing.kinds import Panes, Ranges, kind_of
-from wallaroo.windowing.watermarks import NEVER, NO_TIME
+from wallaroo.windowing.watermarks import NEVER
 from wallaroo.windows import windows_of
 from wallaroo_spark.jvm.java import JavaNotFoundError
 from wallaroo_spark.jvm.session import session
@@ -180,11 +180,11 @@ class StoredOnSpark(StoredCheckpoint):
         begun = read_spark_part(self._part).in_offsets_alone
         logged = resume.sources if resume.sequence <= position and not begun else None
         now = max([entity.visited or 0 for entity in entities], default=0)
-        first, sources = None, {}
+        first = None
+        sources: Mapping[str, SourceMoment] = {}
         if clocks:
             latest = max(clocks, key=lambda clock: clock.now)
-            now, first = latest.now, latest.first
-            sources = {name: _time_of(time) for name, time in latest.sources.items()}
+            now, first, sources = latest.now, latest.first, latest.sources
         return StoredState(
             position,
             now,
@@ -228,15 +228,6 @@ class StoredOnSpark(StoredCheckpoint):
                 shards.setdefault(shard, MemoryMap()).put(key, value)
         for segments in shards.values():
             yield from stored(segments)
-
-
-def _time_of(source: Any) -> SourceMoment:
-    """Return the time of a source, or of those of its partitions, from what a clock has stored."""
-    if not isinstance(source, tuple):
-        parts = {number: _time_of(part) for number, part in source.items()}
-        return SourceMoment(None, None, ended=False, partitions=parts)
-    greatest, last_frame, ended = source
-    return SourceMoment(None if greatest == NO_TIME else greatest, last_frame, ended)
 
 
 def _form(place: Place, windows: Any) -> Any:

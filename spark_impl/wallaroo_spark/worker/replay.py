@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from wallaroo.copying import PROTOCOL
-from wallaroo.kafka import KafkaSourceConfig
+from wallaroo.times import SourceMoment
 from wallaroo.topology import Application
 from wallaroo.trace import lineage_order
-from wallaroo.windowing.watermarks import PartitionedTime, SourceTime, Watermarks
+from wallaroo.windowing.watermarks import NO_TIME, PartitionedTime, Watermarks
 from wallaroo_spark.wire.job import NO_PARTITION, Held, Moment, What
 from wallaroo_spark.wire.outbox import Arrival
 from wallaroo_spark.worker.flow import Flow
@@ -30,33 +30,47 @@ CLOCK = b"clock"
 """The end of the id of a group's `Clock`, after the prefix of its first window step."""
 
 
-StoredSourceTime: TypeAlias = tuple[int, int | None, bool]
-"""Of a source or a partition: greatest event time, arrival time of the last frame, has it ended."""
-
-
 class Clock(NamedTuple):
     """How far time has come in a group, as of the last batch.
 
     Args:
         now: the arrival time of the latest record.
         first: that of the log's first record; `None` before it.
-        sources: by name; of a Kafka source that has partitions, those of its partitions, by number.
+        sources: the times of the sources, by name.
         reached: the watermarks of the group's window steps.
     """
 
     now: int
     first: int | None
-    sources: Mapping[str, StoredSourceTime | dict[int, StoredSourceTime]]
+    sources: Mapping[str, SourceMoment]
     reached: Sequence[float]
 
     def packed(self) -> bytes:
-        """Return it as it is stored."""
-        return Stored(pickle.dumps(tuple(self), PROTOCOL)).packed()
+        """Return it as it is stored: of a source that has partitions, the times of these alone."""
+        sources = {
+            name: {number: _stored(part) for number, part in one.partitions.items()} or _stored(one)
+            for name, one in self.sources.items()
+        }
+        form = self.now, self.first, sources, self.reached
+        return Stored(pickle.dumps(form, PROTOCOL)).packed()
 
 
 def clock_in(blob: bytes) -> Clock:
     """Return the clock that was stored."""
-    return Clock(*pickle.loads(unpacked(blob).state))  # noqa: S301 - ours
+    now, first, sources, reached = pickle.loads(unpacked(blob).state)  # noqa: S301 - ours
+    return Clock(now, first, {name: _moment(one) for name, one in sources.items()}, reached)
+
+
+def _stored(one: SourceMoment) -> tuple[int, int | None, bool]:
+    return NO_TIME if one.greatest is None else one.greatest, one.last_frame, one.ended
+
+
+def _moment(form: Any) -> SourceMoment:
+    if isinstance(form, dict):
+        parts = {number: _moment(part) for number, part in form.items()}
+        return SourceMoment(None, None, ended=False, partitions=parts)
+    greatest, last_frame, ended = form
+    return SourceMoment(None if greatest == NO_TIME else greatest, last_frame, ended)
 
 
 class ReplayedTime(Watermarks):
@@ -68,24 +82,11 @@ class ReplayedTime(Watermarks):
     """
 
     def __init__(self, application: Application, earlier: Clock | None = None) -> None:
-        times: dict[str, SourceTime] = {
-            name: PartitionedTime(source, SourceTime)
-            if isinstance(source.config, KafkaSourceConfig)
-            else SourceTime(source)
-            for name, source in application.sources.items()
-        }
-        super().__init__(times)
-        self._numbered = list(times.values())
+        super().__init__(application)
+        self._numbered = list(self.sources.values())
         self._joining = False  # the partitions that are being assigned hold the watermark back
         if earlier is not None:
-            self.now, self.first = earlier.now, earlier.first
-            for name, stored in earlier.sources.items():
-                source = times.get(name)
-                if isinstance(source, PartitionedTime) and isinstance(stored, dict):
-                    for partition, values in stored.items():
-                        _go_on_from(source.of(partition), values)
-                elif source is not None and not isinstance(stored, dict):
-                    _go_on_from(source, stored)
+            self.go_on_from(earlier.now, earlier.first, earlier.sources)
 
     def clock(self, reached: Sequence[float]) -> Clock:
         """Return what the next batch must know.
@@ -93,8 +94,7 @@ class ReplayedTime(Watermarks):
         Args:
             reached: the watermarks of the group's window steps.
         """
-        sources = {name: _stored(source) for name, source in self.sources.items()}
-        return Clock(self.now, self.first, sources, reached)
+        return Clock(self.now, self.first, self.moments(), reached)
 
     def move(
         self, at: int, what: int, source: int, time: int, partition: int = NO_PARTITION
@@ -120,20 +120,6 @@ class ReplayedTime(Watermarks):
             moved.greatest = max(moved.greatest, time)
         elif what == What.END:
             moved.end()
-
-
-def _stored(source: SourceTime) -> StoredSourceTime | dict[int, StoredSourceTime]:
-    if isinstance(source, PartitionedTime) and source.partitions:
-        return {number: _time_of(one) for number, one in source.partitions.items()}
-    return _time_of(source)
-
-
-def _time_of(source: SourceTime) -> StoredSourceTime:
-    return source.greatest, source.last_frame, source.ended
-
-
-def _go_on_from(source: SourceTime, stored: StoredSourceTime) -> None:
-    source.greatest, source.last_frame, source.ended = stored
 
 
 def replay(
