@@ -1,12 +1,37 @@
-"""What tests of live runs on Spark share: options, and whose process a JVM is."""
+"""What tests of live runs on Spark share: options, a server, and whose process a JVM is."""
 
 import contextlib
+import time
 
 import psutil
+from wallaroo_spark.jvm.temporary import TemporaryDirectory
+from wallaroo_spark.live.options import spark_options
+from wallaroo_spark.live.serve import Server
 
 from wallaroo.engine import ServeOptions
 
 PATIENCE = 300.0  # seconds
+
+
+def served_here(app, checkpoint=None, *, partitions=2, clock=time.time_ns, **own):
+    """Serve in the session that the tests share: a run with `--checkpoint` has one of its own.
+
+    Args:
+        app: the application.
+        checkpoint: the run goes on with it; it is moved.
+        partitions: their number.
+        clock: the run's.
+        own: the engine's options.
+
+    Returns:
+        The run's handle, and where its checkpoint is.
+    """
+    temporary = TemporaryDirectory("run")
+    place = temporary.path / "checkpoint"
+    if checkpoint is not None:
+        checkpoint.rename(place)
+    options = ServeOptions(partitions=partitions, stop_timeout=PATIENCE)
+    return Server(app, options, spark_options(own), temporary=temporary, clock=clock), place
 
 
 def options(tmp_path=None, own=None, **changes):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from counted import Count, first_word, line, send, text
-from live_on_spark import PATIENCE, is_idle
+from live_on_spark import PATIENCE, is_idle, served_here
 from receiving import Receiver, eventually
 from small_windows import Collect
 from standing_clock import NOON, SECOND, Clock, time_of
@@ -13,9 +13,6 @@ from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.options import checkpoint_options
 from wallaroo_reference.serving import server as reference
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.jvm.temporary import TemporaryDirectory
-from wallaroo_spark.live.options import spark_options
-from wallaroo_spark.live.serve import Server
 
 import wallaroo
 from wallaroo.cli.main import main
@@ -105,11 +102,7 @@ class Runs:
         self._run(handle, part)
 
     def on_spark(self, directory, part, partitions):
-        temporary = TemporaryDirectory("run")
-        directory.rename(temporary.path / "checkpoint")
-        options = ServeOptions(partitions=partitions, stop_timeout=PATIENCE)
-        handle = Server(self.app, options, spark_options({}), temporary=temporary, clock=self.clock)
-        kept = temporary.path / "checkpoint"
+        handle, kept = served_here(self.app, directory, partitions=partitions, clock=self.clock)
 
         def keep():
             eventually(lambda: is_idle(handle, kept), PATIENCE)

@@ -2,15 +2,13 @@
 
 import pytest
 from counted import line, send, text
-from live_on_spark import PATIENCE
+from live_on_spark import PATIENCE, served_here
 from receiving import eventually
 from wallaroo_conformance.live.peers import SinkPeer
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.options import checkpoint_options
 from wallaroo_reference.serving import server as reference
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.live.options import spark_options
-from wallaroo_spark.live.serve import Server
 
 import wallaroo
 from wallaroo.cli.main import main
@@ -49,8 +47,7 @@ def test_sink_9_the_peer_is_ahead_by_what_a_killed_run_on_the_other_engine_has_s
     handle.kill()
     anew = ["--to", "spark", "--app", __file__, "-o", str(moved)]
     assert main(["checkpoint", str(directory), *anew]) == 0
-    own = spark_options({"checkpoint": moved, "batch_bytes": 500})
-    again = Server(app, ServeOptions(stop_timeout=PATIENCE), own)
+    again, _ = served_here(app, moved, partitions=None, batch_bytes=500)
     send(again, "new")
     again.stop()
     assert again.wait(PATIENCE).exit_code == 0

@@ -6,26 +6,20 @@ from unittest.mock import ANY
 
 import pytest
 from counted import Count, first_word, send, sink, source
-from live_on_spark import is_idle
+from live_on_spark import PATIENCE, is_idle, served_here
 from receiving import eventually
 from small_windows import Collect
 from standing_clock import SECOND, Clock
 from wallaroo_reference.replay.feeding import Input
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.jvm.temporary import TemporaryDirectory
-from wallaroo_spark.live.options import spark_options
-from wallaroo_spark.live.serve import Server
 from wallaroo_spark.live.stored import StoredOnSpark
 
 import wallaroo
 from wallaroo.canonical import structure
 from wallaroo.cli.main import main
-from wallaroo.engine import ServeOptions
 from wallaroo.records import Tick
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.recording import RecordedLog
-
-PATIENCE = 250.0
 
 
 class Total:
@@ -71,16 +65,6 @@ class Words(Collect):
         return " | ".join(words)
 
 
-def served(app, clock, checkpoint=None, **own):
-    """Serve in the session that the tests share: a run with `--checkpoint` has one of its own."""
-    temporary = TemporaryDirectory("run")
-    if checkpoint is not None:
-        checkpoint.rename(temporary.path / "checkpoint")
-    options = ServeOptions(partitions=2, stop_timeout=PATIENCE)
-    handle = Server(app, options, spark_options(own), temporary=temporary, clock=clock)
-    return handle, temporary.path / "checkpoint"
-
-
 def shown(capsys, *arguments):
     code = main(["checkpoint", *map(str, arguments)])
     return code, capsys.readouterr()
@@ -91,7 +75,7 @@ def made(spark_engine, receiver, tmp_path):
     """A checkpoint of a run; the entity of b in `fading` has expired since."""
     session()
     clock = Clock()
-    handle, checkpoint = served(application(receiver.port, Count), clock)
+    handle, checkpoint = served_here(application(receiver.port, Count), clock=clock)
     send(handle, "a", "b", "a")
     clock.now += 10 * SECOND
     send(handle, "a")
@@ -154,12 +138,12 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
 
     shutil.copytree(directory, directory.with_name("other"))
     with pytest.raises(CheckpointError, match=r"'counts', .*Total: what is stored has no 'total'"):
-        served(application(receiver.port, Total), clock, directory.with_name("other"))
+        served_here(application(receiver.port, Total), directory.with_name("other"))
 
     changed = application(receiver.port, Count, fades=False)
     shutil.copytree(directory, directory.with_name("changed"))
     with pytest.raises(CheckpointError, match=r"--accept-topology --drop-state fading\. "):
-        served(changed, clock, directory.with_name("changed"))
+        served_here(changed, directory.with_name("changed"))
     assert "dropped state partition 'fading': 1 entity" in caplog.messages
     assert "kept    windows of 'Words', sessions, gap 30 s: 2 open" in caplog.messages
 
@@ -169,7 +153,7 @@ def test_states_are_shown_checked_and_changed(made, receiver, capsys, caplog):
     )
     changed = application(receiver.port, Total, fades=False)
     own = {"accept_topology": True, "drop_state": ["fading"]}
-    handle, _ = served(changed, clock, directory.with_name("c.migrated"), **own)
+    handle, _ = served_here(changed, directory.with_name("c.migrated"), clock=clock, **own)
     send(handle, "a", "b")
     clock.now += 31 * SECOND
     eventually(lambda: handle.progress().written == 2, PATIENCE)
