@@ -1,9 +1,18 @@
 """A process of ``wallaroo run``, the peers of its source and its sink, and its application."""
 
+import atexit
+import json
+import os
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
+from functools import cache
+from pathlib import Path
 
+import forked_commands
+from forked_commands import STREAMS
 from receiving import Receiver
 
 from wallaroo.frames import frames
@@ -95,17 +104,57 @@ class Run:
         self._receiver.close()
 
 
-def wallaroo(*arguments, data=b"", **options):
-    """Run a command to its end; what it says is bytes, or text if `data` is."""
+_PATH = os.environ.get("PYTHONPATH")  # a test may set another one
+
+
+def wallaroo(*arguments, data=b"", cwd=".", env=None):
+    """Run a command to its end; what it says is bytes, or text if `data` is.
+
+    With an environment of its own, or modules elsewhere, it is a new Python; otherwise a fork of
+    one that has imported all (`forked_commands`).
+    """
+    words = [str(one) for one in arguments]
+    if env is None and os.environ.get("PYTHONPATH") == _PATH:
+        return _forked(words, data, str(Path(cwd).resolve()))
     return subprocess.run(
-        [sys.executable, "-m", "wallaroo", *map(str, arguments)],
+        [sys.executable, "-m", "wallaroo", *words],
         input=data,
         text=isinstance(data, str),
         capture_output=True,
         timeout=120,
         check=False,
-        **options,
+        cwd=cwd,
+        env=env,
     )
+
+
+def _forked(words, data, cwd):
+    is_text = isinstance(data, str)
+    with tempfile.TemporaryDirectory() as made:
+        given, out, errors = [Path(made, name) for name in STREAMS]
+        given.write_bytes(data.encode() if is_text else data)
+        out.touch()
+        errors.touch()
+        with _one_at_a_time:
+            forks = _forks()
+            command = json.dumps([words, cwd, dict(os.environ), made])
+            forks.stdin.write(f"{command}\n")
+            forks.stdin.flush()
+            code = int(forks.stdout.readline())
+        said = [path.read_text() if is_text else path.read_bytes() for path in (out, errors)]
+    return subprocess.CompletedProcess(words, code, *said)
+
+
+_one_at_a_time = threading.Lock()
+
+
+@cache
+def _forks():
+    """The process that forks; it ends with this one, or when that closes its standard input."""
+    command = [sys.executable, forked_commands.__file__]
+    forks = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(forks.communicate)
+    return forks
 
 
 def as_filter(app, *options):
