@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
 
 
 def a_text(value: Any) -> str:
@@ -17,11 +20,6 @@ def a_text(value: Any) -> str:
     return value
 
 
-def a_text_or_none(value: Any) -> str | None:
-    """Return a text or `None`; raises as `a_text`."""
-    return None if value is None else a_text(value)
-
-
 def a_number(value: Any) -> int:
     """Return a whole number.
 
@@ -31,11 +29,6 @@ def a_number(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"a whole number is expected, not {value!r:.80}")
     return value
-
-
-def a_number_or_none(value: Any) -> int | None:
-    """Return a whole number or `None`; raises as `a_number`."""
-    return None if value is None else a_number(value)
 
 
 def some_bytes(value: Any) -> bytes:
@@ -48,6 +41,6 @@ def some_bytes(value: Any) -> bytes:
     return base64.b64decode(a_text(value), validate=True)
 
 
-def some_bytes_or_none(value: Any) -> bytes | None:
-    """Return bytes or `None`; raises as `some_bytes`."""
-    return None if value is None else some_bytes(value)
+def or_none(read: Callable[[Any], Value], value: Any) -> Value | None:
+    """Return what `read` makes of a value that is not `None`; raises as that."""
+    return None if value is None else read(value)

@@ -16,11 +16,9 @@ from typing import Any, Literal, TypeAlias
 from wallaroo.findings import Finding
 from wallaroo.json_fields import (
     a_number,
-    a_number_or_none,
     a_text,
-    a_text_or_none,
+    or_none,
     some_bytes,
-    some_bytes_or_none,
 )
 from wallaroo.kafka_records import Output, Produced
 from wallaroo.keys import Key, encode_key, key_from_json, key_to_json
@@ -122,16 +120,16 @@ class DeadLetter:
         return cls(
             *(
                 _lineage_from(form["lineage"]),
-                a_text_or_none(form["source"]),
+                or_none(a_text, form["source"]),
                 a_text(form["pipeline"]),
             ),
-            *(a_text_or_none(form["step"]), a_number(form.get("position", -1))),
-            a_number_or_none(form["sink"]),
+            *(or_none(a_text, form["step"]), a_number(form.get("position", -1))),
+            or_none(a_number, form["sink"]),
             None if key is None else key_from_json(key),
             Reason(form["reason"]),
-            a_text_or_none(form["error_type"]),
+            or_none(a_text, form["error_type"]),
             a_text(form.get("error", "")),
-            some_bytes_or_none(payload),
+            or_none(some_bytes, payload),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -263,10 +261,10 @@ class Ended:
         return cls(
             kind,
             a_text(form["pipeline"]),
-            a_text_or_none(form["step"]),
+            or_none(a_text, form["step"]),
             _lineage_from(form["lineage"]),
-            a_text_or_none(form["error_type"]),
-            a_number_or_none(form["sink"]),
+            or_none(a_text, form["error_type"]),
+            or_none(a_number, form["sink"]),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -391,10 +389,10 @@ def output_from_json(form: Any) -> Output:
     if not isinstance(form, dict):
         return some_bytes(form)
     return Produced(
-        some_bytes_or_none(form["value"]),
-        some_bytes_or_none(form["key"]),
-        a_number_or_none(form["partition"]),
-        tuple([(a_text(name), some_bytes_or_none(value)) for name, value in form["headers"]]),
+        or_none(some_bytes, form["value"]),
+        or_none(some_bytes, form["key"]),
+        or_none(a_number, form["partition"]),
+        tuple([(a_text(name), or_none(some_bytes, value)) for name, value in form["headers"]]),
         a_number(form["timestamp"]),
         a_number(form["number"]),
     )

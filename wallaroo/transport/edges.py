@@ -47,6 +47,7 @@ class Edges:
     Attributes:
         sinks: by id.
         dead_letters: takes these.
+        listened_to: the sources that get frames: all but generators and topics.
 
     Raises:
         DeadLetterFileError: the file for dead letters cannot be opened.
@@ -73,7 +74,7 @@ class Edges:
         self._receiver = receiver
         self._paused_by: set[str] = set()
         sources = listening_sources(application.sources)
-        self._listened_to = set(sources)
+        self.listened_to = set(sources)
         self._generators = Generators(application.sources, receiver, clock)
         self.sinks = self._make_sinks(application.sinks)
         readers = [] if options.stdin is None else [self._make_reader(options.stdin, sources)]
@@ -102,11 +103,6 @@ class Edges:
     def received(self) -> Mapping[str, int]:
         """Frames and values per source."""
         return {name: n for source in self._sources for name, n in source.received.items()}
-
-    @property
-    def listened_to(self) -> set[str]:
-        """The sources that get frames: all but generators."""
-        return self._listened_to
 
     @property
     def addresses(self) -> Mapping[str, Address]:

@@ -98,11 +98,11 @@ class OutputSink(Protocol):
             written nevertheless are kept too.
     """
 
-    written: int
-    pending: int
-    bytes_out: int
-    connects: int
-    full: bool
+    written: int = 0
+    pending: int = 0
+    bytes_out: int = 0
+    connects: int = 0
+    full: bool = False
 
     @property
     def connected(self) -> bool:

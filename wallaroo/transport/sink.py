@@ -121,11 +121,6 @@ class TCPSink(OutputSink):
         backoff: Backoff | None = None,
         on_room: Callable[[], None] = lambda: None,
     ) -> None:
-        self.written = 0
-        self.pending = 0
-        self.bytes_out = 0
-        self.connects = 0
-        self.full = False
         self._name = f"sink {sink[0]}/{sink[1]}"
         self._host = host
         self._port = port

@@ -174,11 +174,7 @@ class StreamSink(OutputSink):
         on_room: Callable[[], None] = lambda: None,
         on_broken: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.written = 0
-        self.pending = 0
-        self.bytes_out = 0
         self.connects = 1  # the stream is there from the beginning
-        self.full = False
         self._stream = stream
         self._turn = turn or threading.Lock()
         self._on_room = on_room

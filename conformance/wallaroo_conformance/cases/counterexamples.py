@@ -65,15 +65,8 @@ class Counterexample:
         """Write it to a file in `directory`, which is made if it is missing; return the path."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / self.file_name
-        form = {
-            "format": FORMAT,
-            "rule": self.rule,
-            "law": self.law,
-            "engine": self.engine,
-            "options": dict(self.options),
-            "note": self.note,
-            "case": self.case.to_json(),
-        }
+        own = {**vars(self), "case": self.case.to_json(), "options": dict(self.options)}
+        form = {"format": FORMAT, **own}
         path.write_text(json.dumps(form, indent=1, sort_keys=True) + "\n", encoding="ascii")
         return path
 

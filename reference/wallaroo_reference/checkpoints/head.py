@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from wallaroo.json_fields import a_number, a_number_or_none, a_text
+from wallaroo.json_fields import a_number, a_text, or_none
 from wallaroo.times import SourceMoment
 from wallaroo.topology import SinkId
 from wallaroo.transport.generators import LoggedSource
@@ -134,7 +134,7 @@ def head_from(text: str) -> Head:
             moment=Moment(
                 a_number(form["sequence"]),
                 a_number(form["now"]),
-                a_number_or_none(form["first"]),
+                or_none(a_number, form["first"]),
                 {name: _source(*one) for name, one in form["sources"].items()},
                 [_infinite(one) for one in form["watermarks"]],
             ),
@@ -186,7 +186,7 @@ def _source(greatest: Any, last_frame: Any, ended: Any, partitions: Any) -> Sour
     if type(ended) is not bool:
         raise TypeError(f"{ended!r:.40} is not true or false")
     parts = {a_number(number): _source(*one) for number, one in partitions}
-    return SourceMoment(a_number_or_none(greatest), a_number_or_none(last_frame), ended, parts)
+    return SourceMoment(or_none(a_number, greatest), or_none(a_number, last_frame), ended, parts)
 
 
 def _cells(kind: Any, name: Any, count: Any, shape: Any) -> CellsHead:

@@ -50,7 +50,7 @@ traces of that; another record; or a run that is still to be taken apart."""
 
 
 class OnDisk(Protocol):
-    """What a run has opened on disk. `close` it.
+    """What a run has opened on disk; nothing of an earlier run, unless it says so. `close` it.
 
     Attributes:
         log: the input log.
@@ -77,6 +77,7 @@ class OnDisk(Protocol):
         Raises:
             WallarooError: they cannot be read.
         """
+        return iter(())
 
     def generators(self) -> Mapping[str, LoggedSource]:
         """Return what the log says about generators before these records.
@@ -84,12 +85,15 @@ class OnDisk(Protocol):
         Raises:
             CheckpointError: a value cannot be read back.
         """
+        return {}
 
     def kafka(self) -> Kept:
         """Return what is kept of Kafka, before these records."""
+        return Kept()
 
     def streams(self) -> Mapping[SinkId, Stream]:
         """Return the streams of sinks whose peers remember, before these records (sink-9)."""
+        return {}
 
     def close(self) -> None:
         """Close everything, and give up the lock."""
@@ -138,22 +142,6 @@ class RecordedRun(OnDisk):
         durable = self.log.sync()
         self.log.drop_before(durable)  # it forgets the files that are complete; they stay
         return durable
-
-    @override
-    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
-        return iter(())
-
-    @override
-    def kafka(self) -> Kept:
-        return Kept()
-
-    @override
-    def generators(self) -> Mapping[str, LoggedSource]:
-        return {}
-
-    @override
-    def streams(self) -> Mapping[SinkId, Stream]:
-        return {}
 
     @override
     def close(self) -> None:

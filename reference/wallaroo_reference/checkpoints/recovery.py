@@ -63,6 +63,7 @@ class Recovery(OnDisk):
 
     Attributes:
         head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
+        checkpoint: its directory, locked by this run.
         store: its file.
         log: the input log.
         partitions: number of partitions.
@@ -89,9 +90,9 @@ class Recovery(OnDisk):
         self.whole = record is not None
         with contextlib.ExitStack() as up:
             try:
-                self._directory = CheckpointDirectory(directory, ENGINE)
-                up.callback(self._directory.close)
-                identity = self._directory.identify(ENGINE, application, partitions)
+                self.checkpoint = CheckpointDirectory(directory, ENGINE)
+                up.callback(self.checkpoint.close)
+                identity = self.checkpoint.identify(ENGINE, application, partitions)
                 self.partitions = identity.partitions
                 self.head = self._checked(identity, accepted)
                 self.first_blob = 0 if self.head is None else self.head.first_blob
@@ -105,30 +106,30 @@ class Recovery(OnDisk):
                             application,
                             self.partitions,
                             checkpoint=directory,
-                            stamp=self._directory.born,
+                            stamp=self.checkpoint.born,
                             accepted=accepted,
                         )
                         up.callback(made.close)
                     # What the application lacks stays in the file until the next checkpoint is
                     # stored; a restart before that leaves it out again.
-                    return self._directory.begin_run()
+                    return self.checkpoint.begin_run()
 
                 self.log = InputLog.open(
-                    self._directory.input_log,
+                    self.checkpoint.input_log,
                     log_bytes,
                     recording=None if record is None else record / INPUT,
                     admit=admit,
                 )
                 up.callback(self.log.close)
                 self.log.sources = frozenset(application.sources)
-                stamp = self._directory.born
+                stamp = self.checkpoint.born
                 if self._is_fresh:
-                    self.store = Store.create(self._directory.own_part, stamp)
+                    self.store = Store.create(self.checkpoint.own_part, stamp)
                 else:
-                    self.store = Store(self._directory.own_part)
+                    self.store = Store(self.checkpoint.own_part)
                     self.store.write_stamp(stamp)
                 up.callback(self.store.close)
-                self._directory.all_stamped()
+                self.checkpoint.all_stamped()
             except sqlite3.Error as error:
                 raise CheckpointError(
                     f"the checkpoint {directory} cannot be written: {error}"
@@ -143,26 +144,6 @@ class Recovery(OnDisk):
     def position(self) -> int:
         """The number of the first record whose effect is not in the stored state."""
         return 0 if self.head is None else self.head.moment.sequence
-
-    @property
-    def born(self) -> Stamp:
-        """A stamp of the checkpoint."""
-        return self._directory.born
-
-    @property
-    def directory(self) -> Path:
-        """The checkpoint's directory."""
-        return self._directory.directory
-
-    @property
-    def size(self) -> int:
-        """Bytes of the checkpoint without its log."""
-        return self._directory.size()
-
-    @property
-    def restarts(self) -> int:
-        """Number of earlier runs on the checkpoint."""
-        return self._directory.restarts
 
     @override
     def sync(self) -> int:
@@ -243,7 +224,7 @@ class Recovery(OnDisk):
 
     @override
     def kafka(self) -> Kept:
-        head, born = self.head, self._directory.born.checkpoint
+        head, born = self.head, self.checkpoint.born.checkpoint
         before = {} if head is None else head.positions
         sources = self._application.sources
         positions = Positions({name: one for name, one in before.items() if name in sources})
@@ -304,19 +285,19 @@ class Recovery(OnDisk):
     @property
     def _is_fresh(self) -> bool:
         """Whether the file with the state is not there yet."""
-        return not (self._directory.own_part / FILE).exists()
+        return not (self.checkpoint.own_part / FILE).exists()
 
     def _checked(self, identity: Identity, accepted: Accepted) -> Head | None:
         """Return what the checkpoint says, after looking at its state; nothing is changed."""
         if self._is_fresh:
             self._accept_topology(identity, None, accepted)
             return None
-        with contextlib.closing(Store(self._directory.own_part, alone=True)) as store:
-            self._directory.refuse_other(store.path, store.stamp())
+        with contextlib.closing(Store(self.checkpoint.own_part, alone=True)) as store:
+            self.checkpoint.refuse_other(store.path, store.stamp())
             head = store.head()
-            if not any(self._directory.input_log.glob("*.log")):  # it was made before the file
+            if not any(self.checkpoint.input_log.glob("*.log")):  # it was made before the file
                 # Refused before an empty log is made: a copy restored would mix with it.
-                raise self._directory.half_deleted("it has no input")
+                raise self.checkpoint.half_deleted("it has no input")
             self._accept_topology(identity, head, accepted)
             if head is not None and not accepted.old_states:
                 self._refuse_old_states(store, head)
@@ -324,7 +305,7 @@ class Recovery(OnDisk):
 
     def _accept_topology(self, identity: Identity, head: Head | None, accepted: Accepted) -> None:
         """Refuse another topology, unless the user has accepted it."""
-        application, log = self._application, self._directory.input_log
+        application, log = self._application, self.checkpoint.input_log
         if identity.has_topology_of(application):
             return
         held = [*held_edges(identity, log, 0, {}, {})]
@@ -342,21 +323,21 @@ class Recovery(OnDisk):
                     },
                 ),
             ]
-        accept_topology(self.directory, identity, application, held, accepted)
+        accept_topology(self.checkpoint.directory, identity, application, held, accepted)
 
     def _check_input(self, log: LogEnds) -> None:
         """Refuse an input log that is older or newer than the state, or another one's."""
         for file, stamp in log.stamps():
-            self._directory.refuse_other(file, stamp)
+            self.checkpoint.refuse_other(file, stamp)
         if self._is_fresh and log.following:
-            raise self._directory.half_deleted(f"its input has records, and {FILE} is missing")
+            raise self.checkpoint.half_deleted(f"its input has records, and {FILE} is missing")
         if log.first > self.position:
-            raise self._directory.half_deleted(
+            raise self.checkpoint.half_deleted(
                 f"its input begins at record {log.first}, and its state knows those before "
                 f"{self.position} only"
             )
         if log.following < self.position:
-            raise self._directory.half_deleted(
+            raise self.checkpoint.half_deleted(
                 f"its input ends before record {log.following}, and its state knows those before "
                 f"{self.position}"
             )
@@ -379,16 +360,17 @@ class Recovery(OnDisk):
             kept = head.cells[place]
             data = value[VISITED.size :] if kept.kind == "partition" else _accumulator(value)
             stored.append((Place(kept.name, kept.shape), data))
-        FreshStates(self._application).refuse_old(self.directory, stored)
+        FreshStates(self._application).refuse_old(self.checkpoint.directory, stored)
 
     def _not_made_again(self, error: UnpackError) -> CheckpointError:
         cells = error.cells
         what = "state partition" if cells.kind == "partition" else "windows of"
+        directory = self.checkpoint.directory
         return CheckpointError(
-            f"the checkpoint {self.directory} cannot be read by this code: {what} {cells.name!r}, "
+            f"the checkpoint {directory} cannot be read by this code: {what} {cells.name!r}, "
             f"key {error.key!r:.80}: {error}. Put back what was moved, renamed or removed, or "
             f"write a function that makes the states anew, and run: wallaroo checkpoint "
-            f"{self.directory} --migrate MODULE:FUNCTION"
+            f"{directory} --migrate MODULE:FUNCTION"
         )
 
 

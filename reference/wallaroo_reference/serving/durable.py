@@ -157,8 +157,8 @@ class Durable:
         kept.log_written = log.written
         if checkpoints is not None and isinstance(self._on_disk, Recovery):
             kept.checkpoint_written = checkpoints.written
-            kept.checkpoint_bytes = self._on_disk.size
-            kept.restarts = self._on_disk.restarts
+            kept.checkpoint_bytes = self._on_disk.checkpoint.size()
+            kept.restarts = self._on_disk.checkpoint.restarts
 
     def start(self, caught_up: Callable[[], None]) -> None:
         """Process what the log holds, in the running loop, then have the sources read.

@@ -113,7 +113,7 @@ def opened_run(
         streams = {} if on_disk is None else on_disk.streams()
         edges = Edges(application, options, loop, inlet, addresses, clock, kafka, streams)
         if isinstance(on_disk, Recovery):
-            edges.dead_letters.run = on_disk.born.checkpoint
+            edges.dead_letters.run = on_disk.checkpoint.born.checkpoint
         up.pop_all()  # all is open: it is closed with the parts that have it
     durable = None
     if on_disk is not None:

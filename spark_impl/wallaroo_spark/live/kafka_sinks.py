@@ -176,8 +176,6 @@ class LeavingSink(OutputSink):
     """
 
     def __init__(self, there: Destination) -> None:
-        self.written = self.pending = self.bytes_out = self.connects = 0
-        self.full = False
         # It sends nothing: it is connected, and so is told of troubles (kafka-12).
         self._client = there.cluster().producer(None, interval=0.0)
         self._closed = threading.Event()

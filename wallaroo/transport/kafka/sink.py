@@ -89,11 +89,6 @@ class KafkaSink(OutputSink):
         on_room: Callable[[], None],
         failed: Callable[[str], None],
     ) -> None:
-        self.written = 0
-        self.pending = 0
-        self.bytes_out = 0
-        self.connects = 0
-        self.full = False
         self.position = 0
         self._name = f"sink {sink[0]}/{sink[1]}"
         self._kafka = client()
