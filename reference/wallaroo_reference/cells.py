@@ -14,17 +14,14 @@ from __future__ import annotations
 import pickle
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
-from wallaroo.copying import copies_by
 from wallaroo.keys import Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.times import SourceMoment
-from wallaroo.topology import Codec
 from wallaroo.windows import Shape, shape_of
 
 Kind: TypeAlias = Literal["partition", "panes", "windows"]
@@ -162,23 +159,6 @@ class Moment:
     first: int | None
     sources: Mapping[str, SourceMoment]
     watermarks: Sequence[float]
-
-
-class Packer:
-    """States and accumulators as bytes: by pickle, or by the application's codec (key-5).
-
-    Attributes:
-        dumps: returns a value as bytes.
-        loads: returns the value of these bytes.
-    """
-
-    def __init__(self, codec: Codec | None = None) -> None:
-        # Attributes, not methods: a restart calls them for each of a million cells.
-        self.dumps: Callable[[Any], bytes] = partial(pickle.dumps, protocol=PROTOCOL)
-        self.loads: Callable[[bytes], Any] = pickle.loads  # from a directory of the owner's
-        if codec is not None:
-            copies = copies_by(codec)  # it refuses what is not bytes
-            self.dumps, self.loads = copies.dumps, copies.loads
 
 
 def name_of(identity: Any) -> bytes:

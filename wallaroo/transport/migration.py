@@ -8,13 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from wallaroo.copying import PROTOCOL
 from wallaroo.keys import Key, decode_key
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.shadows import state_of, structure_of
 from wallaroo.transport.stored_state import StoredState, with_parts
-
-_PROTOCOL = 5  # of pickle, as both engines store states
 
 Change: TypeAlias = Callable[[str, Key, Any], Any]
 """Takes a state partition's name, a key and a state; returns the new state.
@@ -84,7 +83,7 @@ class Migration:
                 "the application has its own serialize, so the new state must be bytes, not "
                 f"{new!r:.80}"
             )
-        stored: bytes = new if self._coded else pickle.dumps(new, _PROTOCOL)
+        stored: bytes = new if self._coded else pickle.dumps(new, PROTOCOL)
         if self._fresh is not None and (why := self._fresh.refusal(place, stored)):
             raise TypeError(f"the function's result {why}")
         return stored

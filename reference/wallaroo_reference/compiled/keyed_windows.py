@@ -120,11 +120,11 @@ class KeyedWindows(StepWindows):
     @override
     def _form(self, identity: Any) -> Any:
         windows = self._open.get(identity)
-        return None if windows is None else self._kind.form(windows, self._packer.dumps)
+        return None if windows is None else self._kind.form(windows, self._copies.dumps)
 
     @override
     def _make(self, name: bytes, form: Any) -> None:
-        self._open[identity_of(name)] = self._kind.made(form, self._packer.loads)
+        self._open[identity_of(name)] = self._kind.made(form, self._copies.loads)
 
     def _due_of(self, identity: Hashable) -> int | None:
         windows = self._open.get(identity)

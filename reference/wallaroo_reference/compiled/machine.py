@@ -40,7 +40,7 @@ from wallaroo.trace import (
 )
 from wallaroo.windowing.kinds import windowed
 from wallaroo.windows import RangeWindows
-from wallaroo_reference.cells import Cells, Moment, Packer
+from wallaroo_reference.cells import Cells, Moment
 from wallaroo_reference.compiled.clocks import Times
 from wallaroo_reference.compiled.codegen import Program, link
 from wallaroo_reference.compiled.codegen_text import Spot
@@ -99,12 +99,12 @@ class Compiled:
         self._start = 0  # the sequence number of the first record that was fed with it
         self._keeps = keeps
         if keeps:
-            packer = Packer(application.codec)
-            loads = packer.loads
+            copies = copies_by(application.codec)
+            loads = copies.loads  # a restart calls it for each of a million cells
             for store in self.stores.values():
-                store.keep(packer.dumps, lambda _, data: loads(data))
+                store.keep(copies.dumps, lambda _, data: loads(data))
             for step in self._windows.values():
-                step.keep(packer)
+                step.keep(copies)
         program = Program(application, keeps=keeps)
         self._spots = program.spots
         names = self.names(program)

@@ -133,11 +133,11 @@ class RangePanes(StepWindows):
     def _form(self, identity: Any) -> Any:
         pane, key = identity
         kept = self.panes.get(pane) or self._later.get(pane, {})
-        return self._packer.dumps(kept[key]) if key in kept else None
+        return self._copies.dumps(kept[key]) if key in kept else None
 
     def _make(self, name: bytes, form: Any) -> None:
         pane = self.panes.setdefault(PANE.unpack_from(name)[0], {})
-        pane[identity_of(name[PANE.size :])] = self._packer.loads(form)
+        pane[identity_of(name[PANE.size :])] = self._copies.loads(form)
 
     @property
     @override

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from wallaroo.aggregations import AggregationRecord
-from wallaroo.copying import ATOMS
+from wallaroo.copying import ATOMS, Copies
 from wallaroo.keys import Key, decode_key, encode_key
 from wallaroo.operations import Windowed
 from wallaroo.overriding import override
 from wallaroo.windowing.kinds import Accumulating
 from wallaroo.windowing.watermarks import FOREVER, NEVER
-from wallaroo_reference.cells import Packer, WindowCells
+from wallaroo_reference.cells import WindowCells
 from wallaroo_reference.compiled.clocks import Times
 
 Fired: TypeAlias = tuple[Any, int, int, int, Sequence[Any], int, bool]
@@ -104,9 +104,9 @@ class StepWindows(WindowCells, Accumulating):
 
     # -- for checkpoints: see `wallaroo_reference.cells.Cells` ------------------------------------
 
-    def keep(self, packer: Packer) -> None:
+    def keep(self, copies: Copies) -> None:
         """Begin to note what changes."""
-        self._keeps, self._packer = True, packer
+        self._keeps, self._copies = True, copies
 
     # -- what the kinds share --------------------------------------------------------------------
 

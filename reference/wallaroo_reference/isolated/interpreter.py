@@ -33,6 +33,7 @@ portability of the state. A dead letter has a key as soon as the key is known to
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -48,7 +49,7 @@ from wallaroo.records import Assigned, End, Single, Tick, Unportable, Unused, Va
 from wallaroo.times import BadTimeError, refuse_ahead
 from wallaroo.topology import Application, Source
 from wallaroo.trace import Entity, Lineage, OpenWindow, Reason
-from wallaroo_reference.cells import Cells, Moment, Packer, key_of_name
+from wallaroo_reference.cells import Cells, Moment, key_of_name
 from wallaroo_reference.isolated.copies import packed, thaw
 from wallaroo_reference.isolated.findings import FindingsObserver
 from wallaroo_reference.isolated.observer import Observer
@@ -103,7 +104,8 @@ class Interpreter(Walk):
             event_time is not None for _, event_time, _ in self._places.values()
         )
         if keeps:
-            loads = Packer(application.codec).loads
+            codec = application.codec
+            loads = pickle.loads if codec is None else codec.deserialize
             for store in self._stores.values():
                 store.keep(
                     lambda entity: packed(entity.state),
