@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from wallaroo.cli.own_options import add_options
 from wallaroo.engine import (
     Capabilities,
     Case,
@@ -31,7 +32,7 @@ from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.lives import Kept
 from wallaroo_reference.machine import Machine, process
-from wallaroo_reference.options import add_arguments, checkpoint_options
+from wallaroo_reference.options import CheckpointOptions
 
 if TYPE_CHECKING:
     from wallaroo.transport.stored import StoredCheckpoint
@@ -92,9 +93,9 @@ class ReferenceEngine:
         compiled = options.isolation == "trusting"
         partitions, on_error = options.partitions or 1, options.on_error
 
-        checkpoint = checkpoint_options(options.options)
-        keeps = checkpoint.directory is not None
-        if checkpoint.skip:
+        checkpoint = CheckpointOptions.given(options.options)
+        keeps = checkpoint.checkpoint is not None
+        if checkpoint.skip_record:
             from wallaroo.transport.skipping import skipping
 
             application = skipping(application)
@@ -134,7 +135,7 @@ class ReferenceEngine:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the engine's own options of ``wallaroo run`` to `parser`."""
-        add_arguments(parser)
+        add_options(parser, CheckpointOptions)
 
     def machine(self, case: Case) -> Machine:
         """Return a new machine for a case."""

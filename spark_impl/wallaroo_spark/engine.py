@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from wallaroo.cli.own_options import add_options
 from wallaroo.engine import Capabilities, Case, Handle, ServeOptions
 from wallaroo.errors import WallarooParameterError
 from wallaroo.topology import Application
@@ -15,7 +16,7 @@ from wallaroo_spark.bounded.traces import SMALL
 from wallaroo_spark.jvm.pickling import pickle_application, warn_of_unportable_states
 from wallaroo_spark.jvm.process import SubmittingJvm
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.live.options import add_arguments, spark_options
+from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.serve import Server
 from wallaroo_spark.live.stored import StoredOnSpark
 
@@ -57,7 +58,7 @@ class SparkEngine:
         """
         if options.stdin is not None and SubmittingJvm.is_there():  # it would wait for ever
             raise WallarooParameterError("spark-submit does not pass on standard input: no --stdin")
-        return Server(application, options, spark_options(options.options))
+        return Server(application, options, SparkOptions.given(options.options))
 
     def stored(self, directory: Path) -> StoredOnSpark:
         """Return the engine's part of a checkpoint, for `wallaroo checkpoint`."""
@@ -65,4 +66,4 @@ class SparkEngine:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the engine's own options of ``wallaroo run`` to `parser`."""
-        add_arguments(parser)
+        add_options(parser, SparkOptions)

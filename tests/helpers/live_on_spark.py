@@ -5,7 +5,7 @@ import time
 
 import psutil
 from wallaroo_spark.jvm.temporary import TemporaryDirectory
-from wallaroo_spark.live.options import spark_options
+from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.serve import Server
 
 from wallaroo.engine import ServeOptions
@@ -31,7 +31,7 @@ def served_here(app, checkpoint=None, *, partitions=2, clock=time.time_ns, **own
     if checkpoint is not None:
         checkpoint.rename(place)
     options = ServeOptions(partitions=partitions, stop_timeout=PATIENCE)
-    return Server(app, options, spark_options(own), temporary=temporary, clock=clock), place
+    return Server(app, options, SparkOptions.given(own), temporary=temporary, clock=clock), place
 
 
 def options(tmp_path=None, own=None, **changes):

@@ -66,6 +66,6 @@ def test_no_checkpoint_passes_a_dead_letter_that_is_not_on_disk(fault, words):
         Plan(seed, (Life(power=True, faults=(fault,)),), (sending(0, 0, *frames),))
         for seed in range(80)
     ]
-    run_all(plans, interval=0.001)
+    run_all(plans, checkpoint_interval=0.001)
     with planted(words), pytest.raises(Broken):
-        run_all(plans, interval=0.001)
+        run_all(plans, checkpoint_interval=0.001)

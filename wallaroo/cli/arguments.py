@@ -8,7 +8,6 @@ import difflib
 import math
 import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -138,98 +137,6 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
         choices=("skip", "stop"),
         default="skip",
         help="go on after a dead letter, or end at the first (skip)",
-    )
-
-
-def _directory(text: str) -> Path:
-    if "://" in text:
-        raise argparse.ArgumentTypeError(f"this engine needs a directory, not the URL {text}")
-    return Path(text)
-
-
-def add_checkpoint(
-    parser: argparse.ArgumentParser, place: Callable[[str], object] | None = None
-) -> None:
-    """Add ``--checkpoint`` of an engine that can go on after a crash (recover-1).
-
-    Args:
-        parser: gets it.
-        place: reads its value; by default it is a directory.
-    """
-    parser.add_argument(
-        "--checkpoint",
-        type=place or _directory,
-        metavar="DIR",
-        help="keep state and unprocessed input here, and go on from here after a crash",
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="refuse to begin if --checkpoint holds none, as after a mistyped path",
-    )
-    add_skip_record(parser)
-    parser.add_argument(
-        "--accept-old-states",
-        action="store_true",
-        help="go on with stored states that lack attributes of their class as it is today",
-    )
-    parser.add_argument(
-        "--accept-topology",
-        action="store_true",
-        help="go on with what the application, as it is today, still has of the checkpoint's steps",
-    )
-    parser.add_argument(
-        "--drop-state",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="with --accept-topology: let go what is stored of this state partition, window step "
-        "or source, which the application no longer has; may be repeated",
-    )
-
-
-def add_skip_record(parser: argparse.ArgumentParser) -> None:
-    """Add ``--skip-record``."""
-    parser.add_argument(
-        "--skip-record",
-        action="append",
-        default=[],
-        type=index,
-        metavar="N",
-        help="make a dead letter of record N of the input log, which ends each run; may be "
-        "repeated",
-    )
-
-
-def add_input_log(parser: argparse.ArgumentParser, log_bytes: int) -> None:
-    """Add the options about the input log.
-
-    Args:
-        parser: of the command.
-        log_bytes: default of ``--log-bytes``.
-    """
-    parser.add_argument(
-        "--log-bytes",
-        type=count,
-        default=log_bytes,
-        metavar="N",
-        help=f"size of the input log from which senders have to wait ({log_bytes >> 20} MiB)",
-    )
-    parser.add_argument(
-        "--record",
-        type=Path,
-        metavar="DIR",
-        help="keep all input here, for `wallaroo rerun`; it takes as much of the disk as comes in",
-    )
-
-
-def add_accept_repeats(parser: argparse.ArgumentParser) -> None:
-    """Add ``--accept-repeats`` (kafka-16)."""
-    parser.add_argument(
-        "--accept-repeats",
-        action="store_true",
-        help="go on where brokers have forgotten what a Kafka sink has delivered: the last outputs "
-        "may come twice",
     )
 
 

@@ -12,7 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wallaroo.operations import Windowed
 from wallaroo.topology import Application, SinkId, Step
@@ -44,15 +44,6 @@ class Accepted(NamedTuple):
     topology: bool = False
     dropped: Collection[str] = ()
     old_states: bool = False
-
-    @classmethod
-    def given(cls, options: Mapping[str, Any]) -> Accepted:
-        """Return it from the values of an engine's options (`wallaroo.cli.arguments`)."""
-        return cls(
-            options.get("accept_topology", False),
-            options.get("drop_state", ()),
-            options.get("accept_old_states", False),
-        )
 
 
 NOTHING_ACCEPTED = Accepted()

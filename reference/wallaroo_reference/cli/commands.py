@@ -11,10 +11,10 @@ from wallaroo.cli.arguments import (
     KEY_HELP,
     add_on_error,
     add_progress,
-    add_skip_record,
     count,
     index,
 )
+from wallaroo.cli.own_options import RecoveryOptions, add_options
 
 if TYPE_CHECKING:
     from wallaroo.cli.main import Subparsers
@@ -152,7 +152,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=count,
         help="with --from: run the last N records, also those that the state has met already",
     )
-    add_skip_record(parser)
+    add_options(parser, RecoveryOptions, "skip_record")
     parser.add_argument(
         "--until", metavar="SEQUENCE", type=count, help="stop before the record of this number"
     )

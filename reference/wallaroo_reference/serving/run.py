@@ -95,7 +95,7 @@ def opened_run(
         if isinstance(on_disk, Recovery):
             _restore(on_disk, machine, asked)
         arrival = clock if on_disk is not None or timed else (lambda: 0)
-        inlet = Inlet(application, arrival, lasts=asked.directory is not None)
+        inlet = Inlet(application, arrival, lasts=asked.checkpoint is not None)
         kafka = KafkaEdges(
             application,
             Kept() if on_disk is None else on_disk.kafka(),
@@ -122,7 +122,7 @@ def opened_run(
             machine,
             edges,
             loop.post,
-            interval=asked.interval,
+            interval=asked.checkpoint_interval,
             clock=clock,
             timed=timed,
             failed=inlet.fail,
@@ -154,9 +154,9 @@ def _on_disk(
     application: Application, asked: CheckpointOptions, partitions: int | None
 ) -> OnDisk | None:
     """Return the checkpoint, or the recording of a run without one; `None`: neither is wanted."""
-    if asked.directory is not None:
+    if asked.checkpoint is not None:
         return Recovery(
-            asked.directory,
+            asked.checkpoint,
             application,
             partitions=partitions,
             log_bytes=asked.log_bytes,
@@ -176,10 +176,10 @@ def _on_disk(
 def _restore(recovery: Recovery, machine: Machine, asked: CheckpointOptions) -> None:
     recovery.restore(machine)
     recovery.generators()  # refused now, if one cannot be read
-    refuse_unskippable(recovery.log, recovery.position, asked.skip)
-    recovery.skip = asked.skip
-    assert asked.directory is not None
-    say_where_it_begins(asked.directory, recovery.log.next_sequence)
+    refuse_unskippable(recovery.log, recovery.position, asked.skip_record)
+    recovery.skip = asked.skip_record
+    assert asked.checkpoint is not None
+    say_where_it_begins(asked.checkpoint, recovery.log.next_sequence)
 
 
 def _measure(

@@ -71,7 +71,7 @@ class Server(Handle):
         asked = checkpoint or CheckpointOptions()
         self._application = application
         self._stop_timeout = options.stop_timeout
-        self._lasts = asked.directory is not None  # windows that are open go on in the next run
+        self._lasts = asked.checkpoint is not None  # windows that are open go on in the next run
         self._clock = clock
         self._done = threading.Event()
         self._result: Summary | None = None

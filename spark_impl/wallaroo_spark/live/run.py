@@ -107,7 +107,7 @@ def opened_run(
         storage = up.enter_context(opened(directory, application, own, options.partitions, remote))
         if own.checkpoint is not None:
             say_where_it_begins(own.checkpoint, storage.log.next_sequence)
-        refuse_unskippable(storage.log, storage.log.first_sequence, own.skip)
+        refuse_unskippable(storage.log, storage.log.first_sequence, own.skip_record)
         ending, loop = Ending(), LoopThread("wallaroo-edges")
         watch = None if options.metrics is None else Watch(options.metrics)
         topics = topics_of(application, options.metrics)
@@ -179,7 +179,7 @@ def _feed(
         failed=ending.fail,
         resume=Resume() if storage.resume is None else storage.resume.last,
         timed=application.time_decides,
-        skip=own.skip,
+        skip=own.skip_record,
         choose=(lambda _: None) if watch is None else watch.choose,
         topics=topics,
     )

@@ -116,7 +116,7 @@ class Server(Handle):
                 session.spark,
                 url,
                 temporary.path / "checkpoint",
-                resume=self._own.resume,
+                resume=self._own.resume or bool(self._own.skip_record),
                 chosen=FILE_MANAGER in settings.conf,
             )
         return temporary.path / "checkpoint"

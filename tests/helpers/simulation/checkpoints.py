@@ -45,7 +45,7 @@ class CheckpointRun(Run):
         chance = self.world.chance("options", self.world.life)
         drawn = CheckpointOptions(
             _DIRECTORY,
-            interval=chance.choice((0.005, 0.05, 1.0)),
+            checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
         )
         return Server(

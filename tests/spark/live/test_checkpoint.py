@@ -8,7 +8,7 @@ import pytest
 from spark_checkpoints import application, begun, count, spark_wrote, total
 from wallaroo_spark.live import storage
 from wallaroo_spark.live.layout import layout_of, read_layout
-from wallaroo_spark.live.options import spark_options
+from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.spark_part import seen_from
 
 from wallaroo.cli.main import main
@@ -231,7 +231,7 @@ def test_recover_1_another_topology_is_accepted_before_spark_has_committed(tmp_p
     changed = application("app", count, total)
 
     def start(**own):
-        options = spark_options({"checkpoint": tmp_path / "c", **own})
+        options = SparkOptions.given({"checkpoint": tmp_path / "c", **own})
         with storage.opened(tmp_path / "c", changed, options, None) as found:
             return found.checkpoint
 

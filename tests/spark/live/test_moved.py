@@ -10,7 +10,7 @@ from receiving import Receiver, eventually
 from small_windows import Collect
 from standing_clock import NOON, SECOND, Clock, time_of
 from wallaroo_reference.compiled.machine import Compiled
-from wallaroo_reference.options import checkpoint_options
+from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving import server as reference
 from wallaroo_spark.jvm.session import session
 
@@ -91,7 +91,7 @@ class Runs:
 
     def on_reference(self, directory, part, partitions):
         options = ServeOptions(partitions=partitions)
-        checkpoint = checkpoint_options({"checkpoint": directory})
+        checkpoint = CheckpointOptions.given({"checkpoint": directory})
         handle = reference.Server(
             self.app,
             lambda: Compiled(self.app, partitions=partitions, keeps=True),

@@ -6,7 +6,7 @@ from live_on_spark import PATIENCE, served_here
 from receiving import eventually
 from wallaroo_conformance.live.peers import SinkPeer
 from wallaroo_reference.compiled.machine import Compiled
-from wallaroo_reference.options import checkpoint_options
+from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving import server as reference
 from wallaroo_spark.jvm.session import session
 
@@ -37,7 +37,7 @@ def test_sink_9_the_peer_is_ahead_by_what_a_killed_run_on_the_other_engine_has_s
         app,
         lambda: Compiled(app, keeps=True),
         ServeOptions(),
-        checkpoint=checkpoint_options({"checkpoint": directory, "checkpoint_interval": 600}),
+        checkpoint=CheckpointOptions.given({"checkpoint": directory, "checkpoint_interval": 600}),
     )
     sent = [f"{number:02} {'x' * 200}" for number in range(4)]
     outputs = [f"{message}\n".encode() for message in sent]

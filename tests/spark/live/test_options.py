@@ -5,8 +5,9 @@ import io
 
 import pytest
 import talking_app
-from wallaroo_spark.live.options import add_arguments, spark_options
+from wallaroo_spark.live.options import SparkOptions
 
+from wallaroo.cli.own_options import add_options
 from wallaroo.engine import ServeOptions
 from wallaroo.errors import WallarooParameterError
 from wallaroo.loading import load_application
@@ -15,13 +16,13 @@ from wallaroo.loading import load_application
 @pytest.fixture
 def parser():
     made = argparse.ArgumentParser()
-    add_arguments(made)
+    add_options(made, SparkOptions)
     return made
 
 
 def test_master_and_settings_are_those_of_the_session(parser):
     words = ["--master", "spark://host:7077", "--conf", "spark.a=b=c", "--conf", "spark.d="]
-    own = spark_options(vars(parser.parse_args(words)))
+    own = SparkOptions.given(vars(parser.parse_args(words)))
     assert own.settings.master == "spark://host:7077"
     assert own.settings.conf == {"spark.a": "b=c", "spark.d": ""}
     assert own.default_partitions == 2

@@ -15,7 +15,7 @@ from wallaroo_conformance.live.peers import SinkPeer
 from wallaroo_reference.replay.feeding import Input
 from wallaroo_reference.replay.rerunning import Lines, Rerun
 from wallaroo_spark.jvm.session import session
-from wallaroo_spark.live.options import spark_options
+from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.serve import Server
 
 import wallaroo
@@ -75,7 +75,7 @@ def serve():
     def start(application, clock, checkpoint=None, record=None, **options):
         options = {"partitions": 2, "stop_timeout": PATIENCE, **options}
         small = {} if record is None else {"log_bytes": 800}  # several files, deleted elsewhere
-        own = spark_options({"checkpoint": checkpoint, "record": record, **small})
+        own = SparkOptions.given({"checkpoint": checkpoint, "record": record, **small})
         handles.append(Server(application, ServeOptions(**options), own, clock=clock))
         return handles[-1]
 
