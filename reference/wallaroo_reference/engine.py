@@ -91,10 +91,12 @@ class ReferenceEngine:
         from wallaroo_reference.serving.server import Server  # asyncio, only where it is served
 
         compiled = options.isolation == "trusting"
-        partitions, on_error = options.partitions or 1, options.on_error
-
         checkpoint = CheckpointOptions.given(options.options)
-        keeps = checkpoint.checkpoint is not None
+        how: dict[str, Any] = {
+            "partitions": options.partitions or 1,
+            "on_error": options.on_error,
+            "keeps": checkpoint.checkpoint is not None,
+        }
         if checkpoint.skip_record:
             from wallaroo.transport.skipping import skipping
 
@@ -111,19 +113,9 @@ class ReferenceEngine:
                 follows = options.metrics.on_followed is not None
                 follower = Follower(probes.application) if follows else None
                 if compiled:
-                    return MeasuredCompiled(
-                        application,
-                        probes,
-                        partitions=partitions,
-                        on_error=on_error,
-                        follower=follower,
-                        keeps=keeps,
-                    )
-                return MeasuredInterpreter(
-                    probes, partitions=partitions, on_error=on_error, follower=follower, keeps=keeps
-                )
-            make = Compiled if compiled else Interpreter
-            return make(application, partitions=partitions, on_error=on_error, keeps=keeps)
+                    return MeasuredCompiled(application, probes, follower=follower, **how)
+                return MeasuredInterpreter(probes, follower=follower, **how)
+            return Compiled(application, **how) if compiled else Interpreter(application, **how)
 
         return Server(application, machine, options, checkpoint=checkpoint)
 
@@ -139,18 +131,15 @@ class ReferenceEngine:
 
     def machine(self, case: Case) -> Machine:
         """Return a new machine for a case."""
-        partitions = case.partitions or 1
-        keeps = "records_a_life" in case.options
+        how: dict[str, Any] = {
+            "partitions": case.partitions or 1,
+            "on_error": case.on_error,
+            "keeps": "records_a_life" in case.options,
+        }
         if case.isolation == "trusting":
-            return Compiled(
-                case.application, partitions=partitions, on_error=case.on_error, keeps=keeps
-            )
+            return Compiled(case.application, **how)
         return Interpreter(
-            case.application,
-            partitions=partitions,
-            on_error=case.on_error,
-            thorough=bool(case.options.get("thorough", False)),
-            keeps=keeps,
+            case.application, thorough=bool(case.options.get("thorough", False)), **how
         )
 
 

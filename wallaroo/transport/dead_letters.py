@@ -16,6 +16,7 @@ from wallaroo.errors import WallarooError
 from wallaroo.text import escaped
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.dead_letter_file import DeadLetterFile
+from wallaroo.transport.private import told_as
 from wallaroo.transport.rate_limit import RateLimited
 
 if TYPE_CHECKING:
@@ -61,12 +62,8 @@ class DeadLetters:
         self._metrics = metrics
         self._limited = RateLimited(_log, clock=clock)
         if path is not None:
-            try:
+            with told_as(DeadLetterFileError, f"dead letters cannot be written to {path}"):
                 self._file = DeadLetterFile(path, most)
-            except OSError as error:
-                raise DeadLetterFileError(
-                    f"dead letters cannot be written to {path}: {error.strerror}"
-                ) from error
 
     def add(self, letters: Sequence[DeadLetter]) -> None:
         """Log, count and write dead letters, in order.

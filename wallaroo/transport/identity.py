@@ -20,7 +20,7 @@ from typing import Any
 from wallaroo.errors import UsageError, WallarooError
 from wallaroo.operations import Stateful, Windowed
 from wallaroo.topology import Application, Sink, SinkId, Source
-from wallaroo.transport.private import open_to_others, read_regular, write_durably
+from wallaroo.transport.private import open_to_others, read_regular, told_as, write_durably
 from wallaroo.transport.stamps import Stamp, from_json
 from wallaroo.windows import shape_of, windows_of
 
@@ -214,12 +214,8 @@ def write_identity(path: Path, identity: Identity) -> None:
     """
     form: dict[str, Any] = {"format": _FORMAT, **asdict(identity)}
     form["checksum"] = _checksum(form)
-    try:
+    with told_as(CheckpointError, f"the checkpoint {path.parent} cannot be written"):
         write_durably(path, json.dumps(form, indent=1).encode())
-    except OSError as error:
-        raise CheckpointError(
-            f"the checkpoint {path.parent} cannot be written: {error.strerror}"
-        ) from error
 
 
 def refuse_others(directory: Path, identity: Identity, parts: Iterable[tuple[Path, Stamp]]) -> None:

@@ -69,7 +69,7 @@ from wallaroo.transport.log_format import (
     in_groups,
     offsets_group,
 )
-from wallaroo.transport.private import sync_directory
+from wallaroo.transport.private import sync_directory, told_as
 
 __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
 
@@ -142,25 +142,17 @@ class InputLog:
                 has the log open, or a file is damaged anywhere but at the log's end.
         """
         directory = Path(path)
-        try:
+        with told_as(InputLogError, f"the input log {directory} cannot be opened"):
             lock_fd = locked(directory)
-        except OSError as error:
-            raise InputLogError(
-                f"the input log {directory} cannot be opened: {error.strerror}"
-            ) from error
-        try:
-            files = recover(directory, admit)
-            names = None if recording is None else SecondNames(recording, directory, files)
-            keep_reserve(directory)
-            size = file_bytes or max_bytes // FILES
-            return cls(directory, max_bytes, size, lock_fd, files, names)
-        except BaseException as error:
-            os.close(lock_fd)
-            if isinstance(error, OSError):
-                raise InputLogError(
-                    f"the input log {directory} cannot be opened: {error.strerror}"
-                ) from error
-            raise
+            try:
+                files = recover(directory, admit)
+                names = None if recording is None else SecondNames(recording, directory, files)
+                keep_reserve(directory)
+                size = file_bytes or max_bytes // FILES
+                return cls(directory, max_bytes, size, lock_fd, files, names)
+            except BaseException:
+                os.close(lock_fd)
+                raise
 
     @property
     def first_sequence(self) -> int:

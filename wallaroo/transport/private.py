@@ -5,11 +5,15 @@ A file's name is kept by its directory: it survives a power failure once that ha
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shlex
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+
+from wallaroo.errors import WallarooError
 
 _DIRECTORY = 0o700
 _FILE = 0o600
@@ -31,6 +35,19 @@ def make_private(directory: Path) -> None:
 def opener(path: str, flags: int) -> int:
     """Open a file so that, if it is new, only its owner can use it; for ``open(opener=…)``."""
     return os.open(path, flags, _FILE)
+
+
+@contextlib.contextmanager
+def told_as(kind: type[WallarooError], what: str) -> Iterator[None]:
+    """Raise errors of the system inside the block as `kind`: what could not be done, and why.
+
+    Raises:
+        WallarooError: there was one.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror}") from error
 
 
 def read_regular(path: Path) -> bytes:

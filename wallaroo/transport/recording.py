@@ -31,7 +31,7 @@ from wallaroo.transport.identity import (
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import ends, read
 from wallaroo.transport.log_format import DamagedBlockError, Run
-from wallaroo.transport.private import make_private
+from wallaroo.transport.private import make_private, told_as
 from wallaroo.transport.stamps import UNSTAMPED, Stamp
 
 
@@ -71,7 +71,7 @@ class Recording:
                 f"--record and --checkpoint name one directory, {directory}. Take another one for "
                 f"the recording, such as {directory}.recorded"
             )
-        try:
+        with told_as(CheckpointError, f"the recording {directory} cannot be written"):
             self._directory = CheckpointDirectory(directory, engine)
             try:
                 make_private(self.input_log)
@@ -80,10 +80,6 @@ class Recording:
             except BaseException:
                 self.close()
                 raise
-        except OSError as error:
-            raise CheckpointError(
-                f"the recording {directory} cannot be written: {error.strerror}"
-            ) from error
 
     @property
     def input_log(self) -> Path:

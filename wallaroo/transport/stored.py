@@ -29,7 +29,7 @@ from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.kafka.moved import exactly_once, shut_out_old
 from wallaroo.transport.log_directory import LogEnds, create, ends, read
 from wallaroo.transport.log_format import FileHead
-from wallaroo.transport.private import make_private, sync_directory
+from wallaroo.transport.private import make_private, sync_directory, told_as
 from wallaroo.transport.shadows import structure_of
 from wallaroo.transport.stamps import Stamp, born
 from wallaroo.transport.stored_state import StoredEntity, StoredState, windows_from
@@ -58,12 +58,8 @@ def look_at_log(directory: Path) -> LogPart:
     Raises:
         InputLogError: it is damaged.
     """
-    try:
+    with told_as(InputLogError, f"the input log {directory} cannot be read"):
         files, torn = read(directory)
-    except OSError as error:
-        raise InputLogError(
-            f"the input log {directory} cannot be read: {error.strerror}"
-        ) from error
     size = sum([file.size for file in files])
     said = None if torn is None else f"{files[-1].path}: {torn}"
     return LogPart(ends(files), size, said)

@@ -11,7 +11,7 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import CheckpointDirectory
 from wallaroo.transport.identity import IDENTITY, CheckpointError, Identity, damaged
 from wallaroo.transport.log_directory import LogEnds
-from wallaroo.transport.private import make_private
+from wallaroo.transport.private import make_private, told_as
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.layout import LAYOUT, layout_of, write_layout
 from wallaroo_spark.live.offset_log import RECORDS, OffsetLog
@@ -69,26 +69,24 @@ class Checkpoint(CheckpointDirectory):
         remote: Remote | None = None,
     ) -> None:
         self._remote = remote
-        try:
-            super().__init__(directory, ENGINE)
-            refuse_irregular_files(self.spark)
-            self._spark_part = read_spark_part(self.spark)
-            self.layout = layout_of(application)
-            self.identity = self._identified(application, partitions, default_partitions)
-            self.partitions = self.identity.partitions
-            for part, stamp in stamps_in(directory):
-                self.refuse_other(part, stamp)
-            no_input = not any(self.input_log.glob("*.log"))
-            self.offsets_only = offsets_only and no_input
-            if self.spark.exists() and no_input and not offsets_only:
-                # Refused before an empty log is made: a copy that is restored would mix with it.
-                raise self._without_input()
-        except OSError as error:
-            self.close()
-            raise self._not_written(error) from error
-        except BaseException:
-            self.close()
-            raise
+        with told_as(CheckpointError, f"the checkpoint {directory} cannot be written"):
+            try:
+                super().__init__(directory, ENGINE)
+                refuse_irregular_files(self.spark)
+                self._spark_part = read_spark_part(self.spark)
+                self.layout = layout_of(application)
+                self.identity = self._identified(application, partitions, default_partitions)
+                self.partitions = self.identity.partitions
+                for part, stamp in stamps_in(directory):
+                    self.refuse_other(part, stamp)
+                no_input = not any(self.input_log.glob("*.log"))
+                self.offsets_only = offsets_only and no_input
+                if self.spark.exists() and no_input and not offsets_only:
+                    # Before an empty log is made: a copy that is restored would mix with it.
+                    raise self._without_input()
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def spark(self) -> Path:
@@ -226,7 +224,7 @@ class Checkpoint(CheckpointDirectory):
         Raises:
             CheckpointError: it cannot be made.
         """
-        try:
+        with told_as(CheckpointError, f"the checkpoint {self.directory} cannot be written"):
             if self._spark_part.partitions is None:
                 clear_unbegun(self.spark)
                 if self._remote is not None:
@@ -242,8 +240,6 @@ class Checkpoint(CheckpointDirectory):
             self.publish()
             self.all_stamped()
             self.publish()
-        except OSError as error:
-            raise self._not_written(error) from error
 
     def check_new(self, missing: Path) -> None:
         """Refuse a checkpoint that lacks a part although Spark has committed something.
@@ -262,11 +258,6 @@ class Checkpoint(CheckpointDirectory):
                 "log: begin it with an empty directory"
             )
         return self.half_deleted("it has no input")
-
-    def _not_written(self, error: OSError) -> CheckpointError:
-        return CheckpointError(
-            f"the checkpoint {self.directory} cannot be written: {error.strerror}"
-        )
 
     def _identified(
         self, application: Application, partitions: int | None, default_partitions: int

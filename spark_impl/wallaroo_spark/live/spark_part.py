@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from wallaroo.transport.checkpoint import INPUT
 from wallaroo.transport.identity import RESTORE, CheckpointError, damaged
-from wallaroo.transport.private import refuse_irregular, write_durably
+from wallaroo.transport.private import refuse_irregular, told_as, write_durably
 from wallaroo_spark.live.offset_log import RECORDS
 
 _SCHEMAS = "stateSchemaFilePaths"
@@ -92,7 +92,7 @@ def cut_last(directory: Path, some: int, of: int) -> tuple[int, int]:
     """
     begin, offsets = read_spark_part(directory).committed, _batches(directory / "offsets")
     path = offsets[max(offsets)]
-    try:
+    with told_as(CheckpointError, f"{path} cannot be written"):
         *head, offset = path.read_text(encoding="utf-8").splitlines()
         form = json.loads(offset)
         before = form["next"] - begin
@@ -100,8 +100,6 @@ def cut_last(directory: Path, some: int, of: int) -> tuple[int, int]:
         # Spark checks the file if there is a checksum, and takes it if there is none.
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
         write_durably(path, "\n".join([*head, json.dumps({**form, "next": begin + now})]).encode())
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error
     return before, now
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from wallaroo.transport.identity import RESTORE, CheckpointError
-from wallaroo.transport.private import read_regular, write_durably
+from wallaroo.transport.private import read_regular, told_as, write_durably
 from wallaroo.transport.stamps import Stamp, from_json
 
 T = TypeVar("T")
@@ -61,10 +61,8 @@ def write_part(path: Path, stamp: Stamp, form: Any) -> None:
     Raises:
         CheckpointError: it cannot be written.
     """
-    try:
+    with told_as(CheckpointError, f"{path} cannot be written"):
         write_stamped(path, stamp, form)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def read_part(path: Path, made: Callable[[Any], T]) -> T | None:
