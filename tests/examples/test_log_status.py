@@ -1,7 +1,6 @@
 """Log status: status codes by day, a window that ends when the input says so."""
 
 import io
-from collections import Counter
 
 import pytest
 
@@ -70,22 +69,3 @@ def test_the_marks_stand_between_days_and_at_the_end(example):
     del expected[6]  # the boundary that no day stands before
     assert marked == expected
     assert list(example("access_log").mark([])) == []
-
-
-def test_a_generated_log_is_counted_as_an_independent_count_has_it(application, example, run):
-    access_log = example("access_log")
-    lines = list(access_log.generate(3_000, seed=1))
-    assert lines == list(access_log.generate(3_000, seed=1))
-    counts = Counter()
-    for line in lines:
-        words = line.decode("latin-1").split()  # client, -, -, [time, zone], "METHOD, path, …
-        day = words[3][1:12]
-        version, code = (words[7], words[8]) if words[5] == '"GET' else ("", "")
-        counts[day, code if version.startswith("HTTP/1.") else "null"] += 1
-    expected = [
-        f"2026-03-{day[:2]} {code} {count}\n" for (day, code), count in sorted(counts.items())
-    ]
-    marked = [line.removesuffix(b"\n") for line in access_log.mark(lines)]
-    result = run(application("log_status"), {PIPELINE: marked})
-    assert b"".join(result.output).decode() == "".join(expected)
-    assert len(result.output) == len({day for day, _ in counts}) == 8

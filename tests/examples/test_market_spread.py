@@ -115,20 +115,6 @@ def test_route_3_a_symbol_that_is_not_traded_is_a_dead_letter(application, run, 
     assert len(result.output) == 1
 
 
-def test_state_7_prices_of_nothing_are_a_dead_letter_and_leave_the_symbol_alone(
-    application, run, symbols
-):
-    log = [
-        ("Market Data", market_data(1.0, 1.0)),
-        ("Market Data", market_data(0.0, 0.0)),
-        ("Orders", order()),
-    ]
-    result = run(application("market_spread", *symbols), log)
-    (letter,) = result.dead_letters
-    assert (letter.reason, letter.error_type) == ("raised", "ZeroDivisionError")
-    assert result.output == []
-
-
 def test_a_symbols_file_that_is_none_is_refused_by_line(application, tmp_path):
     file = tmp_path / "symbols.txt"
     file.write_text("IBM\nTOOLONG\n")

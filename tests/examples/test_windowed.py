@@ -1,8 +1,7 @@
 """The examples with windows: sums that an independent count has too, and what is late."""
 
-import itertools
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 
 import wallaroo
 from wallaroo.testing import Session
@@ -72,27 +71,6 @@ def test_window_7_a_pause_of_half_an_hour_ends_a_visit(application, run):
         b"bob 2026-04-30 23:29:59 to 2026-04-30 23:29:59, 1 request\n",
         b"ann 2026-04-30 23:59:59 to 2026-04-30 23:59:59, 1 request\n",
     ]
-
-
-def test_visits_are_those_of_an_independent_count(application, example, run):
-    sessions = example("sessions")
-    lines = list(example("access_log").generate(3_000, seed=2))
-    times = defaultdict(list)
-    for request in map(sessions.decode_line, lines):
-        times[request.client].append(request.time)
-    sizes = Counter()
-    for client, of_client in times.items():
-        size = 1
-        for before, time in itertools.pairwise(of_client):
-            if (time - before).total_seconds() < 30 * 60:
-                size += 1
-            else:
-                sizes[client, size] += 1
-                size = 1
-        sizes[client, size] += 1
-    result = run(application("sessions"), {"Requests": lines})
-    words = [output.decode().split() for output in result.output]
-    assert Counter((one[0], int(one[-2])) for one in words) == sizes
 
 
 def test_window_2_alerts_are_sums_over_the_windows_that_cover_a_transaction(

@@ -1,8 +1,5 @@
 """Word count, in its three forms."""
 
-import random
-from collections import Counter
-
 import pytest
 
 FORMS = ("word_count", "word_count_classes", "word_count_u64")
@@ -46,13 +43,3 @@ def test_text_that_is_not_utf_8_is_a_dead_letter_and_harms_no_other(form, applic
     result = run(application(form), {"Split and Count": [b"a", b"a \xff", b"a"]})
     assert result.output == [b"a => 1\n", b"a => 2\n"]
     assert [(letter.lineage, letter.reason) for letter in result.dead_letters] == [((1,), "decode")]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_last_counts_equal_an_independent_count(form, application, run):
-    random_ = random.Random(1)
-    words = [random_.choice(["Ab", "ba", "c", "ñu", "7up"]) for _ in range(2_000)]
-    lines = [" ".join(words[start : start + 10]).encode() for start in range(0, 2_000, 10)]
-    result = run(application(form), {"Split and Count": lines})
-    last = dict(line.decode().removesuffix("\n").split(" => ") for line in result.output)
-    assert last == {word.lower(): str(count) for word, count in Counter(words).items()}

@@ -22,17 +22,6 @@ import wallaroo
 ENGINE = ReferenceEngine()
 
 
-def test_order_2_compiled_and_interpreted_are_one():
-    compared = 0
-    for case in map(engine_case, generate(300, 5, "tame")):
-        expected = ENGINE.run(replace(case, isolation="isolated", options={"thorough": True}))
-        if not expected.findings and case.application.codec is None:  # it may change what it copies
-            found = ENGINE.run(replace(case, isolation="trusting"))
-            assert found.comparable() == expected.comparable(), case
-            compared += 1
-    assert compared > 200
-
-
 def test_compiled_the_source_is_python_and_the_same_each_time():
     for case in map(engine_case, generate(50, 6)):
         source = compiled_source(case.application)

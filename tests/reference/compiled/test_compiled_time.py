@@ -1,7 +1,5 @@
 """The compiled path gives what the interpreter gives: graphs, keys, time and windows."""
 
-import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +7,12 @@ from counted import text
 from wallaroo_reference.compiled.codegen import compiled_source
 from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.compiled.ranges import RangePanes
-from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
+from wallaroo_reference.engine import ReferenceEngine
 
 import wallaroo
 from wallaroo.engine import Case
 from wallaroo.loading import load_application
 from wallaroo.records import Frame, Tick, Value
-from wallaroo.topology import Codec
 
 ENGINE = ReferenceEngine()
 HERE = Path(__file__).parent
@@ -173,15 +170,6 @@ def test_graph_4_a_value_of_the_log_stays_as_it_is():
     machine.take(record)
     machine.take(record)
     assert machine.outputs == {("g", 0): [b"ab;", b"ab;"]}
-
-
-def test_key_5_what_has_a_codec_is_compiled():
-    with_codec = replace(
-        counted(wallaroo.range_windows(4)), codec=Codec(pickle.dumps, pickle.loads)
-    )
-    CompiledEngine().check(with_codec)
-    case = Case(with_codec, [("p", b"a0")], isolation="trusting")
-    assert ENGINE.run(case).windows == ENGINE.run(replace(case, isolation="isolated")).windows
 
 
 def test_route_6_behind_windows_with_a_key_a_state_has_one_entity():

@@ -1,7 +1,5 @@
 """The rules that cost copies: state-2, -4, -6, -7, route-1, and what is unportable."""
 
-import threading
-
 import pytest
 from small_steps import Seen
 
@@ -20,57 +18,9 @@ class Message:
         return f"{self.text}{''.join(self.notes)}"
 
 
-class Lock:
-    def __init__(self):
-        self.lock = threading.Lock()
-
-
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def decode(payload):
     return Message(payload.decode())
-
-
-@wallaroo.state_computation(name="see")
-def see(message, state):
-    state.items.append(str(message))
-    return "".join(state.items), True
-
-
-def left_with(compute, result):
-    """A state computation that alters the state and then returns `result`, or raises."""
-
-    def alter(message, state):
-        if message == "x":
-            state.items.append("altered")
-            if isinstance(result, Exception):
-                raise result
-            return result
-        return see(message, state)
-
-    return compute(name="alter")(alter)
-
-
-SINGLE = wallaroo.state_computation
-
-
-@pytest.mark.parametrize(
-    ("compute", "result"),
-    [
-        (SINGLE, (None, False)),
-        (SINGLE, ("x", False)),
-        (SINGLE, None),
-        (SINGLE, ("x", 1)),
-        (SINGLE, ["x", True]),
-        (SINGLE, ValueError()),
-        (SINGLE, (threading.Lock(), True)),
-        (SINGLE, ([lambda: 1], True)),
-    ],
-)
-def test_state_2_4_7_the_entity_is_as_before_the_call(app, isolated, compute, result):
-    application = app(("to_stateful", left_with(compute, result), Seen, "s"))
-    found = isolated(application, [b"a", b"x", b"b"])
-    assert [one for one in found.output if one != b"'x';"] == [b"'a';", b"'ab';"]
-    assert "altered" not in repr(found.structures)
 
 
 def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
@@ -87,20 +37,6 @@ def test_state_4_an_unchanged_state_is_not_even_replaced(app, isolated):
 
 
 # -- unportable ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "bad", [threading.Lock(), lambda: 1, (n for n in ()), [Lock()], (1, (2, lambda: 1))]
-)
-def test_isolation_what_does_not_survive_is_unportable_where_it_is_made(
-    app, isolated, letters, bad
-):
-    give = wallaroo.computation(name="give")(lambda message: bad if message == "x" else message)
-    never = wallaroo.computation(name="never")(lambda message: message)
-    found = isolated(app(("to", give), ("to", never)), [b"a", b"x", b"b"])
-    assert found.output == [b"'a';", b"'b';"]
-    assert letters(found) == [((1,), "give", None, None, "unportable")]
-    assert found.dead_letters[0].error_type is None
 
 
 class Twice:

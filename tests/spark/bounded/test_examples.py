@@ -1,4 +1,4 @@
-"""The examples of the later form of the API on Spark: the bytes of the reference."""
+"""The examples on Spark, to which they go as pickles: the bytes of the reference."""
 
 from pathlib import Path
 
@@ -16,15 +16,23 @@ LOG = load_module(EXAMPLES / "access_log.py").module
 
 TRADED = FEED.generate_symbols()
 LINES = list(LOG.generate(150, seed=3))
+WORDS = {"Split and Count": [b"a b a", b"\xff", b"b c"]}
+MARKET = {
+    "Market Data": list(FEED.generate_market_data(100, 3, TRADED)),
+    "Orders": list(FEED.generate_orders(100, 3, TRADED)),
+}
 INPUT = {
-    "word_count_pipeline": {"Split and Count": [b"a b a", b"\xff", b"b c"]},
-    "market_spread_pipeline": {
-        "Market Data": list(FEED.generate_market_data(100, 3, TRADED)),
-        "Orders": list(FEED.generate_orders(100, 3, TRADED)),
-    },
+    "word_count": WORDS,
+    "word_count_classes": WORDS,
+    "word_count_u64": WORDS,
+    "word_count_pipeline": WORDS,
+    "market_spread": MARKET,
+    "market_spread_pipeline": MARKET,
+    "log_status": {"Count Status": [*LINES, b"END_OF_DAY"]},
     "log_status_windows": {"Count Status": LINES},
     "sessions": {"Requests": LINES},
     "alerts_windowed": {},
+    "celsius_kafka": {"Celsius Conversion": [b"21.5"]},
 }
 
 
