@@ -4,16 +4,16 @@ import base64
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from counted import send, sink, source, text
 from receiving import eventually
+from running import WALLAROO_RUN, wallaroo
 
-import wallaroo
-from wallaroo import KafkaRecord, testing
+from wallaroo import KafkaRecord, KafkaSourceConfig, build_application, testing
+from wallaroo import source as source_of
 from wallaroo.kafka_records import partition_of
 from wallaroo.loading import load_application
 
@@ -30,21 +30,20 @@ class Application:
         self.checkpoint = folder / "checkpoint"
         self.source, self.sink = kafka.topic(partitions), kafka.topic(2)
         self._sent = 0
-        self._live = folder / "live.py"
-        self._live.write_text(COUNTING.read_text().replace(', until="end"', ""))
+        self.live = folder / "live.py"
+        self.live.write_text(COUNTING.read_text().replace(', until="end"', ""))
 
-    def command(self, *options, live=False):
+    @property
+    def own(self):
+        """The application's own options."""
         return [
-            *(sys.executable, "-m", "wallaroo", "run", str(self._live if live else COUNTING)),
             *("--kafka_source_topic", self.source, "--kafka_sink_topic", self.sink),
             *("--kafka_source_brokers", self.kafka.address),
-            *("--kafka_sink_brokers", self.kafka.address, *options),
+            *("--kafka_sink_brokers", self.kafka.address),
         ]
 
-    def run(self, *options):
-        return subprocess.run(
-            self.command(*options), capture_output=True, text=True, timeout=100, check=False
-        )
+    def run(self, *options, file=COUNTING):
+        return wallaroo("run", file, *self.own, *options, data="")
 
     def send(self, count, **options):
         """Send numbers; each of five keys has a partition."""
@@ -89,14 +88,7 @@ def test_kafka_2_a_recording_holds_the_records_and_needs_no_broker(app, tmp_path
     recording = tmp_path / "recording"
     assert app.run("--record", str(recording)).returncode == 0
     app.source = app.sink = "gone"
-    command = app.command()
-    again = subprocess.run(
-        [*command[:3], "rerun", str(recording), *command[4:]],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    again = wallaroo("rerun", recording, COUNTING, *app.own, data="")
     assert again.returncode == 0, again.stderr
     assert "50" in again.stdout + again.stderr
 
@@ -113,7 +105,7 @@ def test_a_run_gives_what_a_test_without_a_broker_gives(app, kafka):
         for partition, messages in kafka.records(app.source).items()
         for message in messages
     ]
-    application = load_application(COUNTING, app.command()[5:])
+    application = load_application(COUNTING, app.own)
     sent = testing.run(application, {"count": records}).output
     assert all(one.partition is None for one in sent)  # the topic has not been asked
     expected = {0: [], 1: []}
@@ -135,9 +127,7 @@ def test_kafka_13_a_partition_that_the_topic_does_not_have_is_a_dead_letter(app,
     )
     (tmp_path / "choosing.py").write_text(text)
     app.send(4)
-    command = app.command()
-    command[4] = str(tmp_path / "choosing.py")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = app.run(file=tmp_path / "choosing.py")
     assert done.returncode == 0, done.stderr
     assert "4 in, 2 out" in done.stderr
     assert "there is no partition 2: the topic has 2, counted from 0" in done.stderr
@@ -152,10 +142,9 @@ def test_stop_1_a_start_that_waits_for_brokers_ends_at_a_signal(tmp_path, number
         def topic(self, _partitions):
             return "t"
 
-    command = Application(Away(), tmp_path).command(live=True)
-    with subprocess.Popen(
-        [*command, "--metrics", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
-    ) as run:
+    app = Application(Away(), tmp_path)
+    words = [*WALLAROO_RUN, app.live, *app.own, "--metrics", "127.0.0.1:0"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
         run.stderr.readline()  # it says where the figures are just before it asks the brokers
         time.sleep(0.3)
         run.send_signal(number)
@@ -188,19 +177,15 @@ def test_a_record_that_ends_each_restart_is_left_out(app, tmp_path, whole):
     if whole:
         text = text.replace('until="end"', 'until="end", event_time=wallaroo.kafka_timestamp')
     (tmp_path / "leaving.py").write_text(text)
-    command = app.command("--checkpoint", str(app.checkpoint))
-    command[4] = str(tmp_path / "leaving.py")
     letters = tmp_path / "dead.jsonl"
-    command += ["--dead-letters", str(letters)]
+    options = ["--checkpoint", app.checkpoint, "--dead-letters", letters]
     if whole:
-        command += ["--record", str(tmp_path / "recording")]
+        options += ["--record", tmp_path / "recording"]
     values = [b"k 0", b"k 1", b"k 2", b"k 3"]
     app.kafka.send(app.source, *[{"value": value, "partition": 1} for value in values])
 
-    def run(*options):
-        return subprocess.run(
-            [*command, *options], capture_output=True, text=True, timeout=100, check=False
-        )
+    def run(*further):
+        return app.run(*options, *further, file=tmp_path / "leaving.py")
 
     ended = run()
     assert ended.returncode == 1
@@ -220,9 +205,9 @@ def test_kafka_12_a_source_of_frames_goes_on_while_the_brokers_of_another_are_aw
     serve, receiver, kafka
 ):
     topic = kafka.topic()
-    records = wallaroo.source("k", wallaroo.KafkaSourceConfig(topic, kafka.address, text))
+    records = source_of("k", KafkaSourceConfig(topic, kafka.address, text))
     lines = [one.to_sink(sink(receiver.port)) for one in (records, source("p"))]
-    handle = serve(wallaroo.build_application("two", *lines))
+    handle = serve(build_application("two", *lines))
 
     def came(word):
         eventually(lambda: word in b"".join(receiver.so_far).split())
