@@ -27,8 +27,9 @@ def test_reductions_are_simpler_and_can_be_run() -> None:
     for number, case in enumerate(generate(28, 7)):
         simpler = reductions(case)
         assert len(set(simpler)) == len(simpler)
-        assert all(size(one) < size(case) for one in simpler)
-        assert [size(one) for one in simpler] == sorted(size(one) for one in simpler)
+        sizes = [size(one) for one in simpler]
+        assert sizes == sorted(sizes)
+        assert not sizes or sizes[-1] < size(case)
         for one in simpler[number % 7 :: 7]:
             assert case_from_json(one.to_json()) == one
             REFERENCE.run(engine_case(one))
