@@ -1,10 +1,9 @@
 """What the pages say to type and to write is typed and written, and does what they say."""
 
 import re
-import subprocess
-import sys
 
 import pytest
+from commands_here import wallaroo_here
 from wallaroo_docs.pages import DOCS, Page, pages
 from wallaroo_docs.pictures import pictures
 
@@ -26,13 +25,8 @@ def test_the_command_line_page_has_each_option_and_no_other(command):
     page = (DOCS / "cli.md").read_text("utf-8")
     section = re.search(rf"^## wallaroo {command}$(.*?)^## ", page, re.MULTILINE | re.DOTALL)[1]
     table = "\n".join(line.partition(" | ")[0] for line in section.splitlines() if "| `" in line)
-    done = subprocess.run(
-        [sys.executable, "-m", "wallaroo", command, "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    options = done.stdout.partition("options:")[2].partition("\nlogging:")
+    helped = wallaroo_here(command, "--help").stdout
+    options = helped.partition("options:")[2].partition("\nlogging:")
     lines = re.findall(r"^  (-\S.*?)(?:  |$)", options[0], re.MULTILINE)
     offered = {option for line in lines for option in OPTION.findall(line)} - {"--help"}
     assert set(OPTION.findall(table)) == offered
