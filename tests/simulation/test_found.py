@@ -64,7 +64,7 @@ def test_no_checkpoint_passes_a_dead_letter_that_is_not_on_disk(fault, words):
     frames = ("undecodable", "word")
     plans = [
         Plan(seed, (Life(power=True, faults=(fault,)),), (sending(0, 0, *frames),))
-        for seed in range(80)
+        for seed in range(40, 60)  # some of which show either fault
     ]
     run_all(plans, checkpoint_interval=0.001)
     with planted(words), pytest.raises(Broken):
