@@ -96,19 +96,24 @@ def opened_run(
             _restore(on_disk, machine, asked)
         arrival = clock if on_disk is not None or timed else (lambda: 0)
         inlet = Inlet(application, arrival, lasts=asked.checkpoint is not None)
+        kept = Kept() if on_disk is None else on_disk.kafka()
         kafka = KafkaEdges(
             application,
-            Kept() if on_disk is None else on_disk.kafka(),
+            kept.positions,
             inlet,
             loop.post,
-            interval=asked.transaction,
             accept_gaps=asked.accept_gaps,
-            accept_repeats=asked.accept_repeats,
             measured=options.metrics is not None,
             going_on=lambda: inlet.stop.requested_for() <= options.stop_timeout,
         )
         with options.interruptible():
-            kafka.prepare(inlet.sinks_have_room, inlet.fail)
+            kafka.prepare(
+                kept,
+                interval=asked.transaction,
+                accept_repeats=asked.accept_repeats,
+                on_room=inlet.sinks_have_room,
+                failed=inlet.fail,
+            )
         machine.topics.update(kafka.partitions)
         streams = {} if on_disk is None else on_disk.streams()
         edges = Edges(application, options, loop, inlet, addresses, clock, kafka, streams)

@@ -13,13 +13,11 @@ from functools import partial
 from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.metrics.registry import Registry
 from wallaroo.overriding import override
-from wallaroo.topology import Application, SinkId
-from wallaroo.transport.interfaces import Receiver
+from wallaroo.topology import SinkId
 from wallaroo.transport.kafka.destination import destination_of, persisting
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 from wallaroo.transport.kafka.sources import KafkaSources
-from wallaroo.transport.threads import Post
 
 
 @dataclass(frozen=True)
@@ -46,60 +44,29 @@ class Kept:
 class KafkaEdges(KafkaSources):
     """The Kafka sources and sinks of an application.
 
-    Args:
-        application: whose.
-        kept: what the checkpoint says.
-        receiver: the engine's part.
-        post: calls a function in the loop's thread.
-        interval: seconds that a transaction stays open.
-        accept_gaps: go on where brokers have deleted what was not read yet (kafka-5).
-        accept_repeats: go on where brokers have forgotten a sink's position (kafka-16).
-        measured: let the sources find out how far behind they are.
-        going_on: whether to wait further for what a log names; it is asked often.
-
     Attributes:
         sinks: by id, once `prepare` has made them.
-        partitions: of each sink's topic.
-
-    Raises:
-        ExtraMissingError: confluent-kafka is not installed.
-        WallarooParameterError: a file of options cannot be read.
+        partitions: of each sink's topic, likewise.
     """
 
-    def __init__(
+    sinks: dict[SinkId, KafkaSink]
+    partitions: dict[SinkId, int]
+
+    def prepare(
         self,
-        application: Application,
         kept: Kept,
-        receiver: Receiver,
-        post: Post,
         *,
         interval: float,
-        accept_gaps: bool,
         accept_repeats: bool,
-        measured: bool,
-        going_on: Callable[[], bool],
+        on_room: Callable[[], None],
+        failed: Callable[[str], None],
     ) -> None:
-        super().__init__(
-            application,
-            kept.positions,
-            receiver,
-            post,
-            accept_gaps=accept_gaps,
-            measured=measured,
-            going_on=going_on,
-        )
-        self.sinks: dict[SinkId, KafkaSink] = {}
-        self.partitions: dict[SinkId, int] = {}
-        self._application = application
-        self._kept = kept
-        self._post = post
-        self._interval = interval
-        self._accept_repeats = accept_repeats
-
-    def prepare(self, on_room: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Compare what the brokers hold with the checkpoint, and shut out earlier runs; it blocks.
 
         Args:
+            kept: what the checkpoint says.
+            interval: seconds that a transaction stays open.
+            accept_repeats: go on where brokers have forgotten a sink's position (kafka-16).
             on_room: called when a sink was full and has room again.
             failed: called with an error's text if a sink cannot deliver any more.
 
@@ -107,40 +74,32 @@ class KafkaEdges(KafkaSources):
             BrokerError: something does not fit.
         """
         self.begin()
-        for id_, sink in self._application.sinks.items():
-            if isinstance(sink.config, KafkaSinkConfig):
-                self.sinks[id_] = persisting(partial(self._sink, id_, on_room, failed))
+
+        def prepared(id_: SinkId) -> KafkaSink:
+            there = destination_of(self.application, id_, kept.id, kept.partitions.get(id_))
+            transactions = None
+            if there.id is not None:
+                begun = id_ in kept.partitions and kept.end > kept.position
+                begun = begun or kept.delivered.get(id_, 0) > 0
+                transactions = Transactions(there.id, interval, begun, kept.end, accept_repeats)
+            sink = KafkaSink(
+                *(id_, there.cluster(), there.topic, there.partitions, transactions),
+                post=self.post,
+                on_room=on_room,
+                failed=failed,
+            )
+            sink.prepare()
+            return sink
+
+        self.sinks = {
+            id_: persisting(partial(prepared, id_))
+            for id_, sink in self.application.sinks.items()
+            if isinstance(sink.config, KafkaSinkConfig)
+        }
+        self.partitions = {id_: sink.partitions for id_, sink in self.sinks.items()}
 
     @override
     def copy_figures(self, metrics: Registry) -> None:
         super().copy_figures(metrics)
         for id_, sink in self.sinks.items():
             metrics.sinks[id_].committed = sink.committed
-
-    def _sink(
-        self, id_: SinkId, on_room: Callable[[], None], failed: Callable[[str], None]
-    ) -> KafkaSink:
-        kept, transactions = self._kept, None
-        there = destination_of(self._application, id_, kept.id, kept.partitions.get(id_))
-        self.partitions[id_] = there.partitions
-        if there.id is not None:
-            begun = id_ in kept.partitions and kept.end > kept.position
-            transactions = Transactions(
-                there.id,
-                self._interval,
-                begun or kept.delivered.get(id_, 0) > 0,
-                kept.end,
-                self._accept_repeats,
-            )
-        sink = KafkaSink(
-            id_,
-            there.cluster(),
-            there.topic,
-            there.partitions,
-            transactions,
-            post=self._post,
-            on_room=on_room,
-            failed=failed,
-        )
-        sink.prepare()
-        return sink

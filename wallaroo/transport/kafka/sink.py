@@ -73,6 +73,7 @@ class KafkaSink(OutputSink):
         failed: called with an error's text if outputs cannot be delivered any more.
 
     Attributes:
+        partitions: as given.
         position: with transactions, the number that the brokers have as committed: the outputs of
             all records before it are there, and are not sent again.
     """
@@ -89,6 +90,7 @@ class KafkaSink(OutputSink):
         on_room: Callable[[], None],
         failed: Callable[[str], None],
     ) -> None:
+        self.partitions = partitions
         self.position = 0
         self._name = f"sink {sink[0]}/{sink[1]}"
         self._kafka = client()

@@ -51,6 +51,8 @@ class KafkaSources:
         again: of each source, see `wallaroo.transport.kafka.beginning.begin`.
 
     Attributes:
+        application: whose.
+        post: calls a function in the loop's thread.
         positions: where the sources stand.
         sources: by name.
         topics: of each source the topic's name, and whether its records are needed whole.
@@ -76,6 +78,8 @@ class KafkaSources:
         self.sources: dict[str, KafkaSource] = {}
         self.topics: dict[str, tuple[str, bool]] = {}
         self.positions = Positions(positions)
+        self.application = application
+        self.post = post
         self._before = positions
         self._again = again
         self._accept_gaps = accept_gaps
