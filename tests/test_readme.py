@@ -1,11 +1,11 @@
 """What the README shows works as it stands."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from running import ran
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -28,15 +28,7 @@ def test_the_applications_of_the_readme_run_in_a_shell_pipe(
     printf: str, run: str, name: str, expected: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(APPLICATIONS[name])
-    done = subprocess.run(
-        f"{printf} | {sys.executable} -m wallaroo {run}",
-        shell=True,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran(f"{printf} | {sys.executable} -m wallaroo {run}", shell=True, cwd=tmp_path)
     assert (done.stdout, done.returncode) == (expected, 0), done.stderr
 
 

@@ -1,7 +1,8 @@
 """The language and the reference engine need the standard library only."""
 
-import subprocess
 import sys
+
+from running import ran
 
 PROGRAM = """
 import sys
@@ -21,8 +22,6 @@ sys.exit(main(["engines"]))
 
 
 def test_the_language_and_the_reference_engine_import_nothing_else() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = ran([sys.executable, "-c", PROGRAM])
     assert done.returncode == 0, done.stderr
     assert "reference" in done.stdout

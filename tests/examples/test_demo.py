@@ -9,19 +9,14 @@ from pathlib import Path
 
 import psutil
 from receiving import eventually
+from running import ran
 
 ROOT = Path(__file__).parents[2]
 DEMO = [sys.executable, "-m", "demo", "--acts", "1"]
 
 
 def test_the_main_act_holds_every_byte_against_its_own_count(tmp_path):
-    done = subprocess.run(
-        [*DEMO, "--words", "20000", "--out", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = ran([*DEMO, "--words", "20000", "--out", str(tmp_path)], cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "20,000 words of made-up text" in done.stdout
     assert re.search(r"Split and Count: [\d,]+ in, 20,000 out", done.stderr)

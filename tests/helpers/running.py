@@ -104,6 +104,17 @@ class Run:
         self._receiver.close()
 
 
+def ran(command, **options):
+    """Run a command to its end; by default what it says is text, and it may fail.
+
+    Args:
+        command: its words.
+        options: of `subprocess.run`.
+    """
+    usual = {"capture_output": True, "text": True, "timeout": 240, "check": False}
+    return subprocess.run(command, **usual | options)
+
+
 _PATH = os.environ.get("PYTHONPATH")  # a test may set another one
 
 
@@ -116,16 +127,8 @@ def wallaroo(*arguments, data=b"", cwd=".", env=None):
     words = [str(one) for one in arguments]
     if env is None and os.environ.get("PYTHONPATH") == _PATH:
         return _forked(words, data, str(Path(cwd).resolve()))
-    return subprocess.run(
-        [sys.executable, "-m", "wallaroo", *words],
-        input=data,
-        text=isinstance(data, str),
-        capture_output=True,
-        timeout=120,
-        check=False,
-        cwd=cwd,
-        env=env,
-    )
+    command = [sys.executable, "-m", "wallaroo", *words]
+    return ran(command, input=data, text=isinstance(data, str), cwd=cwd, env=env)
 
 
 def _forked(words, data, cwd):

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from drawn_keys import keys
 from hypothesis import given
 from hypothesis import strategies as st
+from running import ran
 
 from wallaroo.keys import (
     encode_key,
@@ -99,13 +99,10 @@ print([partition_number(key, n) for key in keys for n in (3, 10, 27, 1000)])
 
 @pytest.mark.parametrize("seed", ["0", "4294967295"])
 def test_route_4_the_same_in_every_process(seed):
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", TELL, str(ROOT)],
         input=ascii([key for key, _ in FROZEN]),
-        text=True,
-        capture_output=True,
         env={**os.environ, "PYTHONHASHSEED": seed},
-        timeout=60,
         check=True,
     )
     assert done.stdout.strip() == repr([number for key, _ in FROZEN for number in numbers(key)])

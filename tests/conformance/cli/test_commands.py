@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from running import ran
 from wallaroo_conformance.cases.counterexamples import STORED
 from wallaroo_conformance.judge.results import INCOMPLETE, KEPT
 
@@ -123,17 +123,14 @@ def test_replay_as_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["replay", str(path), "--python"]) == KEPT
     script = tmp_path / "case.py"
     script.write_text(capsys.readouterr().out)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    done = ran([sys.executable, script], check=True)
     assert "('first', 0) b'b=1\\n' b'a=1\\n'" in done.stdout
 
 
 def test_pytest_without_the_plugin_knows_nothing_of_it(tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "pytest", "--trace-config", "--fixtures", "-p", "no:cacheprovider"],
-        capture_output=True,
-        text=True,
         cwd=tmp_path,
-        check=False,
     )
     assert "wallaroo_run" in done.stdout
     assert "wallaroo_conformance" not in done.stdout

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+
+from running import ran
 
 PROGRAM = """
 import os, resource, socket, time
@@ -28,9 +29,7 @@ print([data for _, _, data in reads])
 
 
 def test_without_files_it_says_so_and_reads_the_connections_that_it_has() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = ran([sys.executable, "-c", PROGRAM])
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "the receiver cannot accept a connection: Too many open files 1",

@@ -14,6 +14,7 @@ from typing import Any
 from load_runs import LOCUSTFILE
 from ports import free_port
 from receiving import eventually
+from running import ran
 
 RATE, SECONDS = 500, 2.5  # warm-up 0.5, measured 1.5, cool-down 0.5
 
@@ -27,7 +28,7 @@ def command(target: int, listen: int, *options: str, file: Path = LOCUSTFILE) ->
 
 def run_locust(target: int, listen: int, *options: str, **more: Any) -> Any:
     words = command(target, listen, *options, **more)
-    return subprocess.run(words, capture_output=True, text=True, timeout=90, check=False)
+    return ran(words)
 
 
 def figures(path: Path) -> dict[str, Any]:
@@ -130,6 +131,6 @@ def test_ctrl_c_while_the_run_itself_works_leaves_a_report_too(
 
 def test_the_help_names_our_options() -> None:
     program = [sys.executable, str(LOCUSTFILE), "--help"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True)
+    done = ran(program, check=True)
     assert "--duration DURATION" in done.stdout
     assert "--web-host <ip>" in done.stdout  # and Locust's own

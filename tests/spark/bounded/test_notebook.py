@@ -1,10 +1,10 @@
 """A notebook: cells of a main program that has no file, on the reference engine and on Spark."""
 
 import os
-import subprocess
 import sys
 
 import pytest
+from running import ran
 
 CELLS = '''
 import sys
@@ -66,14 +66,6 @@ for number, cell in enumerate(cells):
 @pytest.mark.alone
 def test_cells_run_on_both_engines_and_the_start_of_spark_is_told():
     environment = {name: text for name, text in os.environ.items() if "PYTEST" not in name}
-    done = subprocess.run(
-        [sys.executable, "-"],
-        env=environment,
-        input=CELLS,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = ran([sys.executable, "-"], env=environment, input=CELLS)
     assert done.stdout.splitlines() == [*["[b'A! 1', b'A! 2']"] * 2, "True"], done.stderr
     assert done.stderr == "Spark is starting, once for this process; it takes some seconds\n"

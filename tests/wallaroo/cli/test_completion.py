@@ -3,10 +3,9 @@
 import functools
 import os
 import shutil
-import subprocess
 
 import pytest
-from running import wallaroo
+from running import ran, wallaroo
 
 pytest.importorskip("shtab")
 
@@ -41,14 +40,10 @@ def test_a_shell_completes(tmp_path, shell, line):
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "script").write_text(completion(shell))
     (tmp_path / "my_app.py").touch()
-    done = subprocess.run(
+    done = ran(
         [shell, "-c", ASK[shell].replace("LINE", line)],
         cwd=tmp_path,
         env={**os.environ, "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert set(done.stdout.split()) == LINES[line], done.stderr
 
@@ -57,7 +52,7 @@ def test_zsh_takes_the_script(tmp_path):
     if shutil.which("zsh") is None:
         pytest.skip("zsh is not installed")
     (tmp_path / "script").write_text(completion("zsh"))
-    done = subprocess.run(
+    done = ran(
         [
             "zsh",
             "-f",
@@ -65,10 +60,6 @@ def test_zsh_takes_the_script(tmp_path):
             'autoload -Uz compinit; compinit -u -D; eval "$(cat script)"; print $_comps[wallaroo]',
         ],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     assert (done.stdout, done.stderr) == ("_shtab_wallaroo\n", "")
 

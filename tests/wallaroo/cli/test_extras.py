@@ -2,12 +2,12 @@
 
 import os
 import re
-import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from running import ran
 
 ROOT = Path(__file__).parents[3]
 SOURCES = (".", "reference", "spark_impl", "conformance", "loadgen")
@@ -25,14 +25,10 @@ def bare(tmp_path):
     path = os.pathsep.join([str(tmp_path), *[str(ROOT / source) for source in SOURCES]])
 
     def run(*arguments):
-        return subprocess.run(
+        return ran(
             [sys.executable, "-S", "-m", "wallaroo", *arguments],
             env={**os.environ, "PYTHONPATH": path},
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
         )
 
     return run

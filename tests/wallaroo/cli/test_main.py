@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from running import wallaroo
+from running import ran, wallaroo
 
 from wallaroo.cli.logs import logging_to
 from wallaroo.cli.main import main, parse
@@ -154,9 +154,7 @@ def test_help_imports_nothing_large():
         "import sys; from wallaroo.cli.main import main; main(['--help']); "
         "print([m for m in sys.modules if m in ('pyspark', 'locust', 'hypothesis')])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = ran([sys.executable, "-c", code], check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from running import ran
 
 from wallaroo.records import Frame
 from wallaroo.transport import input_log
@@ -167,7 +168,7 @@ print(len(log.read(taken, taken + 1)))
 def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
     path, words = small_disk
     command = [*words, sys.executable, "-c", ON_A_SMALL_DISK, path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ran(command, check=True)
     assert done.stdout == (
         f"the input log {path} cannot be written: No space left on device; "
         "3 records were not taken\n"
