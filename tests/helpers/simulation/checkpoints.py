@@ -15,7 +15,7 @@ from wallaroo_reference.serving import checkpointing
 from wallaroo_reference.serving.server import Server
 
 from simulation import application
-from simulation.checks import check_all, told
+from simulation.checks import check_all, told, whole_letters
 from simulation.loop import Loop, Thread
 from simulation.plans import Life, Plan
 from simulation.runs import DEAD_LETTERS, Run
@@ -25,6 +25,7 @@ from wallaroo.engine import ServeOptions, Summary
 from wallaroo.transport import appending, dead_letter_file, input_log, threads
 
 _DIRECTORY = Path("/sim/checkpoint")
+_SKIPPING = 0.2  # of the lives
 
 
 class CheckpointRun(Run):
@@ -47,6 +48,7 @@ class CheckpointRun(Run):
             _DIRECTORY,
             checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
+            skip=self._dead() if chance.random() < _SKIPPING else (),
         )
         return Server(
             self.application,
@@ -95,6 +97,10 @@ class CheckpointRun(Run):
         if summary is None:
             raise Broken("the last process died")
         self.check_end()
+
+    def _dead(self) -> list[int]:
+        """Return the records that are dead letters: they are so again if they are left out."""
+        return sorted({letter["lineage"][0] for letter in whole_letters(self.letters())})
 
     def _may_fail(self, summary: Summary) -> bool:
         """Whether a process may end with exit code 1; a stop waits until a disk has room again."""

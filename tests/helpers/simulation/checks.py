@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from simulation.peers import Receiver
 from simulation.world import Broken
@@ -184,12 +185,13 @@ def _numbered(lines: Sequence[str]) -> list[str]:
 
 
 def failed(letters: bytes) -> list[str]:
-    """Return the messages in the dead-letter file, each once; what a crash has cut is no line."""
-    found: dict[str, None] = {}
+    """Return the messages in the dead-letter file, each once."""
+    payloads = [base64.b64decode(letter["payload"]) for letter in whole_letters(letters)]
+    return list(dict.fromkeys([payload.split()[0].decode() for payload in payloads]))
+
+
+def whole_letters(letters: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the letters in the dead-letter file; what a crash has cut is none."""
     for line in letters.split(b"\n"):
-        try:
-            payload = base64.b64decode(json.loads(line)["payload"])
-        except ValueError:
-            continue
-        found[payload.split()[0].decode()] = None
-    return list(found)
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)

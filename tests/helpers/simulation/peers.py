@@ -32,6 +32,8 @@ class Sender:
         connected: it has been connected.
         over: its connection is at its end, or it will not come to any.
         told: number of frames that the engine has said are taken; `None`: it has not.
+        silent: it has said that nothing more comes.
+        sent_at: when it last sent something, or was connected.
     """
 
     def __init__(
@@ -48,6 +50,8 @@ class Sender:
         self.life: int | None = None
         self.over = False
         self.told: int | None = None
+        self.silent = False
+        self.sent_at = 0.0
         self._world = world
         self._network = network
         self._address = address
@@ -76,6 +80,7 @@ class Sender:
             self._world.at(_AGAIN, self.start)
         else:
             self.life = self._world.life
+            self.sent_at = self._world.now
             self._world.at(self._chance.uniform(0, _PAUSE), self._send)
 
     def got(self, data: bytes) -> None:
@@ -110,6 +115,7 @@ class Sender:
         if size > 0:
             link.send(self._data[self._sent : self._sent + size])
             self._sent += size
+            self.sent_at = self._world.now
         elif self._sent >= min(stop, len(self._data)):
             self._finish(link)
             return
@@ -120,6 +126,7 @@ class Sender:
             link.reset()
             self.over = True
         elif self.plan.half_closes:
+            self.silent = True
             link.half_close()
 
 

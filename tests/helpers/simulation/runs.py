@@ -32,6 +32,7 @@ DEAD_LETTERS = Path("/sim/dead-letters.jsonl")
 
 _LEAST = 0.2  # seconds after which a life is stopped, if its senders are done
 _LONGEST = 20.0  # and if they are not, something hangs
+_LONGEST_STOP = 5.0  # and so does a stop: no peer, disk or broker is away for more than a second
 _LOOK = 0.05
 _QUIET = 0.2  # seconds before a stop in which nothing is sent: time alone makes things due
 _BETWEEN = 0.1  # seconds, at most, until a process is started again
@@ -44,6 +45,7 @@ class Run:
     Attributes:
         applications: one of them is run.
         crashes: lives that ended in a crash.
+        stopped_at: when this life was told to stop; `None`: it was not.
         world: afterwards, what happened.
     """
 
@@ -52,6 +54,7 @@ class Run:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.crashes = 0
+        self.stopped_at: float | None = None
         self.world = World(plan.seed)
         self.machine = Machine(self.world)
         self.senders = [self._sender(one) for one in plan.sendings]
@@ -156,6 +159,7 @@ class Run:
     def live(self, life: Life) -> Summary | None:
         """Run a process, and return what it said in the end; `None`: it died."""
         self.machine.begin(life)
+        self.stopped_at = None
         for sender in self.senders:
             if sender.plan.life == self.world.life:
                 self.world.at(sender.plan.after, sender.start)
@@ -171,6 +175,8 @@ class Run:
             loop.run_until_complete(asyncio.sleep(0))
             if loop.errors:
                 raise Broken(f"the event loop met {loop.errors}")
+            if self.stopped_at is not None and self.world.now - self.stopped_at > _LONGEST_STOP:
+                raise Broken("stop-1: a stop went on though there was nothing to wait for")
             return server.wait(0)
         except Crash:
             self.crashes += 1
@@ -213,6 +219,7 @@ class Run:
             raise Broken(f"the engine has not come to the end of {waiting}")
 
     def _stop(self, server: Server) -> None:
+        self.stopped_at = self.world.now
         for sender in self.senders:
             if sender.connected and not sender.over and sender.plan.breaks_at is None:
                 sent = sender.payloads[: sender.whole()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wallaroo_reference.serving.server import Server
 
 from simulation import application
@@ -14,19 +16,24 @@ from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 
 
+_IDLE = (None, None, 0.01, 0.05)
+"""Seconds of silence after which connections are closed, or never."""
+
+
 class ServerRun(Run):
     """A run of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self._checked = 0  # bytes of the dead-letter file
+        self._idle = self.world.chance("idle").choice(_IDLE)
 
     def serve(self, loop: Loop) -> Server:
         """Serve the application."""
         return Server(
             self.application,
             lambda: self.kind(self.application),
-            ServeOptions(dead_letters=DEAD_LETTERS),
+            ServeOptions(dead_letters=DEAD_LETTERS, idle_timeout=self._idle),
             clock=self.world.time_ns,
             thread=Thread(loop),
         )
@@ -36,6 +43,15 @@ class ServerRun(Run):
         wanted = [payload.decode().split()[0] for payload in sender.payloads[: sender.told]]
         if missing := [one for one in wanted if one not in application.seen]:
             raise Broken(f"frame-4: a sender was told that {missing} were taken; they were not")
+        quiet = self.world.now - sender.sent_at
+        stops = self.stopped_at is not None
+        if not (sender.silent or stops or (self._idle and quiet >= self._idle)):
+            raise Broken(f"frame-4: a connection was closed that had been quiet for {quiet} s only")
+
+    def waiting(self) -> Sequence[object]:
+        """Return the open connections: those that are silent are closed too, if any are."""
+        open_now = [one.plan for one in self.senders if one.connected and not one.over]
+        return super().waiting() if self._idle is None else open_now
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         """Check what a process has received, made and delivered."""
