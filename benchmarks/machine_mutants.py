@@ -256,10 +256,11 @@ def equal() -> dict[tuple[str, str], str]:
 
 @cache
 def _source(module: str) -> str:
-    return Path(_file(module)).read_text("utf-8")
+    return Path(file_of(module)).read_text("utf-8")
 
 
-def _file(module: str) -> str:
+def file_of(module: str) -> str:
+    """Return the path of a module's source."""
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
@@ -311,7 +312,7 @@ class _Runs:
     """
 
     def __init__(self, modules: Sequence[str]) -> None:
-        self._modules = {Path(_file(name)): name for name in modules}
+        self._modules = {Path(file_of(name)): name for name in modules}
         self._given: dict[Any, Any] = {}
         self._called: dict[Any, set[str]] = {}
 
@@ -468,6 +469,11 @@ class _Edges:
         return "conform" if failures else ""
 
 
+def trial(home: str, cases: int, seed: int) -> _Cases | _Edges:
+    """Return what tries the mutants of a home, after trying what has no fault."""
+    return (_Edges if home == "edges" else _Cases)(home, cases, seed)
+
+
 def _found_by_tests(patch: Patch, tests: Sequence[str]) -> bool:
     """Run tests in this process, as what they start is not changed."""
     with (
@@ -511,7 +517,7 @@ def _answer(target: Callable[[], Any], most: float) -> Any:
 def _all_tried(home: str, options: argparse.Namespace, results: Any) -> None:
     """Try mutants of one home; in a process of its own, which remembers what cases mean."""
     begun = time.process_time()
-    trial = (_Edges if home == "edges" else _Cases)(home, options.cases, options.seed)
+    tries = trial(home, options.cases, options.seed)
     most = _MORE * max(time.process_time() - begun, 10.0)
     gc.freeze()
     listed = equal()
@@ -523,7 +529,7 @@ def _all_tried(home: str, options: argparse.Namespace, results: Any) -> None:
             results.put(replace(one, found="equal"))
             continue
         # One that is killed, or dies, is seen by everybody.
-        found, seconds = _answer(partial(trial.found, patch), most) or ("conform", most)
+        found, seconds = _answer(partial(tries.found, patch), most) or ("conform", most)
         if not found and options.tests:
             tests = _answer(partial(_found_by_tests, patch, TESTS[home]), _LONGEST)
             found = "tests" if tests is None or tests[0] else ""

@@ -18,7 +18,7 @@ from wallaroo.trace import Trace
 from wallaroo_mutants.catalogue import Entry, MutantEngine, read
 from wallaroo_mutants.machinery import run_here
 
-_CLAIMS = Capabilities(isolation=frozenset({"isolated"}), live=False, small=SMALL)
+_CLAIMS = Capabilities(isolation=frozenset({"isolated"}), live=False, kafka=True, small=SMALL)
 """No more than the faults need."""
 
 

@@ -222,7 +222,13 @@ class ConformanceCase:
 
         It does if it changes a message, or ends the run where it refuses one, or a state.
         """
-        return self.codec and any(_shows_copies(entry.payload) for entry in self.inputs)
+        return self.asks_codec and any(_shows_copies(entry.payload) for entry in self.inputs)
+
+    @property
+    def asks_codec(self) -> bool:
+        """Whether its own codec is asked; in `trusting` mode only for what is held or made (key-5)."""
+        copied = [self.isolation == "isolated", *map(self.meets_state, self.steps)]
+        return self.codec and any([*copied, *[source.generator for source in self.sources]])
 
     def row(self, source: int = 0) -> list[StepSpec]:
         """Return the steps that stand in one row behind a source, in the builder's form all."""

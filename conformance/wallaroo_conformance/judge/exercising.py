@@ -101,7 +101,7 @@ def _together(
     return {
         "state-6/builder": observer.one_object and _several_keys(observer),
         "dead-2/others": letters and (several or any(len(one.lineage) > 1 for one in letters)),
-        "key-5/refused": case.codec
+        "key-5/refused": case.asks_codec
         and any(letter.reason is Reason.UNPORTABLE for letter in letters),
         "time-3/arrival": fired
         and any(application.sources[source].config.event_time is None for source in ways),

@@ -91,9 +91,9 @@ class Oracle:
         A case for `trusting` mode is searched thoroughly for findings, because that mode is
         promised only to applications without any.
         """
-        application = assemble(case)
+        isolated = replace(case, isolation="isolated", codec=case.asks_codec)
+        application = assemble(isolated)
         observer = Observer(case, application)
-        isolated = case if case.isolation == "isolated" else replace(case, isolation="isolated")
         watched = instrument(application, observer.around)
         options = {"thorough": case.isolation == "trusting"}
         trace = self.reference.run(engine_case(isolated, watched, options))

@@ -11,9 +11,9 @@ from wallaroo_conformance.cases.generating import generate
 from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.tour import tour
 
-_FIRST_CHUNK, _FIRST_CHUNK_OF_FEW = 256, 32
-_TOUR, _TOUR_OF_FEW = 1, 3
-"""Numbers of the chunks that are the tour: some 250 cases have been drawn before."""
+_OF_MANY, _OF_FEW = (256, 16, 1), (32, 2, 3)
+"""Cases in the first chunk, how many times as many each has as the one before, and the number of the
+chunk that is the tour: some 250 cases have been drawn before."""
 _SIMPLE = 2 / 5
 """The share of cases without time and windows."""
 
@@ -53,21 +53,21 @@ class Generation:
         self._seed = seed
         self._tame, self._tones = _TONES_OF[modes & _BOTH or _ISOLATED]
         self._most = most
-        self._first = _FIRST_CHUNK_OF_FEW if few else _FIRST_CHUNK
-        self._tour = _TOUR_OF_FEW if few else _TOUR
+        self._first, self._growth, self._tour = _OF_FEW if few else _OF_MANY
         self._kafka = kafka
         self._numbers = counting()  # of chunks
 
     def next_chunk(self, left: int | None, *, simple: bool = False) -> list[ConformanceCase]:
         """Return the next cases, at most `left`; all that are drawn may be `simple`.
 
-        Most faults show in few random cases, so the first chunks are small. Each has twice as many
-        as the one before, until it is as large as a job may be, since every job costs something.
+        Most faults show in few random cases, so the first chunk is small. Every job costs something,
+        so all after the tour are as large as a job may be; if the search stops at its first
+        failure, each has twice as many as the one before until then.
         """
         number = next(self._numbers)
         if number == self._tour:
             return [case for tone in self._tones for case in tour(tone)][:left]
-        size = min(self._first << number, self._most)
+        size = min(self._first * self._growth**number, self._most)
         count = size if left is None else min(size, left)
         share = 1.0 if simple else _SIMPLE
         seed, tame = self._seed * 1_000_003 + number, int(count * self._tame)

@@ -131,7 +131,9 @@ class Search:
 
     def _search(self, begun: float) -> None:
         budget = self.check.budget
-        while not (self.check.fail_fast and self.findings.failing) and not self._ended:
+        while not (self._deadline.over or self.runner.given_up):
+            if self.check.fail_fast and self.findings.failing:
+                break
             spent = self._deadline.spent - begun
             generated = self.findings.generated - self.findings.stored
             left = budget.left(generated, spent, self._deadline.left)
@@ -144,11 +146,6 @@ class Search:
             if self.findings.generated - before == len(chunk):
                 drawn, taken = _graphs(chunk), _graphs(answered)
                 self._only_simple |= drawn >= _FEW and _MOSTLY_REFUSED * taken < drawn
-
-    @property
-    def _ended(self) -> bool:
-        """Whether no more cases are looked for: the time is over, or the engine was given up."""
-        return self._deadline.over or self.runner.given_up != ""
 
     def find_failures(self) -> None:
         """Look for failures; with `fail_fast` for one of the rules that are asked for.

@@ -41,6 +41,10 @@ class Tracker:
         partition: int = NO_PARTITION,
     ) -> None:
         """Note a record; `source` is empty for a tick."""
+        if what is What.ASSIGNED:  # no record of the partition: one that is added joins later
+            number = self._numbers[source]
+            self._track.extend((sequence, at, what, number, time, partition))
+            return
         noted = self._noted.get((source, partition))
         first = noted is None  # with it a partition may join
         if noted is None:
@@ -50,7 +54,7 @@ class Tracker:
         if later:
             noted.greatest = time
         due = first or at > self._latest or (later and time >= noted.due)
-        if due or self._all or what is What.END or what is What.ASSIGNED:
+        if due or self._all or what is What.END:
             self._latest = max(self._latest, at)
             self._track.extend((sequence, at, what, noted.number, time, partition))
             if later:

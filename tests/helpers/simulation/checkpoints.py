@@ -23,6 +23,7 @@ from simulation.threads import Threads
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 from wallaroo.transport import appending, dead_letter_file, input_log, threads
+from wallaroo.transport.skipping import skipping
 
 _DIRECTORY = Path("/sim/checkpoint")
 _SKIPPING = 0.2  # of the lives
@@ -50,9 +51,10 @@ class CheckpointRun(Run):
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
             skip=self._dead() if chance.random() < _SKIPPING else (),
         )
+        run = skipping(self.application) if drawn.skip else self.application
         return Server(
-            self.application,
-            lambda: self.kind(self.application, keeps=True),
+            run,
+            lambda: self.kind(run, keeps=True),
             ServeOptions(dead_letters=DEAD_LETTERS),
             clock=self.world.time_ns,
             checkpoint=replace(drawn, **self.fixed),

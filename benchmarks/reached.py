@@ -1,0 +1,66 @@
+"""Which branches of an engine's code, and of the edges, does the suite reach? A fault is safe elsewhere.
+
+Runs what tries mutants made by machine, on what has no fault, and looks at the branches of the
+modules that decide: by home the share that was reached, and the others, from line to line. A
+negative line stands for the end of a function.
+
+    pip install --group mutants coverage && python benchmarks/reached.py [--home H] [--cases N]
+
+What no run can reach, and what only live runs or tests do, is told in
+[the decision about steering](../docs/decisions/steering.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import coverage
+from facts import Figures, add_json_option, machine_facts
+from machine_mutants import MODULES, file_of, trial
+
+
+def reached(home: str, cases: int, seed: int) -> dict[str, Any]:
+    """Return what coverage says of a home's modules, by module."""
+    files = {name: file_of(name) for name in MODULES[home]}
+    watch = coverage.Coverage(data_file=None, config_file=False, branch=True, include=[*files.values()])
+    with watch.collect():
+        trial(home, cases, seed)
+    with tempfile.NamedTemporaryFile() as report:
+        watch.json_report([*files.values()], outfile=report.name)
+        told = json.loads(Path(report.name).read_bytes())["files"]
+    by_path = {Path(name).resolve(): one for name, one in told.items()}
+    return {name: by_path[Path(file).resolve()] for name, file in files.items()}
+
+
+def main() -> None:
+    """Run and print, home by home, each in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--home", choices=MODULES, action="append")
+    parser.add_argument("--cases", type=int, default=2_500, help="that are generated")
+    parser.add_argument("--seed", type=int, default=0)
+    add_json_option(parser)
+    options = parser.parse_args()
+    print(machine_facts())
+    figures = Figures(__file__)
+    for home in options.home or list(MODULES):
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            modules = pool.apply(reached, (home, options.cases, options.seed))
+        sums = [one["summary"] for one in modules.values()]
+        there = sum([one["num_branches"] for one in sums])
+        share = sum([one["covered_branches"] for one in sums]) / there
+        print(f"{home}: {share:.1%} of {there} branches")
+        figures.add(f"{home}/branches", there, "branches")
+        figures.add(f"{home}/reached", round(100 * share, 1), "%")
+        for name, one in modules.items():
+            for origin, end in one["missing_branches"]:
+                print(f"  {name}:{origin} -> {end}", flush=True)
+    figures.write(options.json, {"cases": options.cases, "seed": options.seed})
+
+
+if __name__ == "__main__":
+    main()
