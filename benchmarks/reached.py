@@ -1,4 +1,4 @@
-"""Which branches of an engine's code, and of the edges, does the suite reach? A fault is safe elsewhere.
+"""Which branches of the engines and the edges does the suite reach? Elsewhere a fault is safe.
 
 Runs what tries mutants made by machine, on what has no fault, and looks at the branches of the
 modules that decide: by home the share that was reached, and the others, from line to line. A
@@ -27,11 +27,12 @@ from machine_mutants import MODULES, file_of, trial
 def reached(home: str, cases: int, seed: int) -> dict[str, Any]:
     """Return what coverage says of a home's modules, by module."""
     files = {name: file_of(name) for name in MODULES[home]}
-    watch = coverage.Coverage(data_file=None, config_file=False, branch=True, include=[*files.values()])
+    watched = [*files.values()]
+    watch = coverage.Coverage(data_file=None, config_file=False, branch=True, include=watched)
     with watch.collect():
         trial(home, cases, seed)
     with tempfile.NamedTemporaryFile() as report:
-        watch.json_report([*files.values()], outfile=report.name)
+        watch.json_report(watched, outfile=report.name)
         told = json.loads(Path(report.name).read_bytes())["files"]
     by_path = {Path(name).resolve(): one for name, one in told.items()}
     return {name: by_path[Path(file).resolve()] for name, file in files.items()}

@@ -226,7 +226,7 @@ class ConformanceCase:
 
     @property
     def asks_codec(self) -> bool:
-        """Whether its own codec is asked; in `trusting` mode only for what is held or made (key-5)."""
+        """Whether its own codec is asked; in `trusting` mode, for what is held or made (key-5)."""
         copied = [self.isolation == "isolated", *map(self.meets_state, self.steps)]
         return self.codec and any([*copied, *[source.generator for source in self.sources]])
 

@@ -12,8 +12,8 @@ from wallaroo_conformance.cases.operators import Tone
 from wallaroo_conformance.cases.tour import tour
 
 _OF_MANY, _OF_FEW = (256, 16, 1), (32, 2, 3)
-"""Cases in the first chunk, how many times as many each has as the one before, and the number of the
-chunk that is the tour: some 250 cases have been drawn before."""
+"""How many cases the first chunk has, how many times as many each has as the one before, and the
+number of the tour's chunk: some 250 cases have been drawn before."""
 _SIMPLE = 2 / 5
 """The share of cases without time and windows."""
 
@@ -60,9 +60,9 @@ class Generation:
     def next_chunk(self, left: int | None, *, simple: bool = False) -> list[ConformanceCase]:
         """Return the next cases, at most `left`; all that are drawn may be `simple`.
 
-        Most faults show in few random cases, so the first chunk is small. Every job costs something,
-        so all after the tour are as large as a job may be; if the search stops at its first
-        failure, each has twice as many as the one before until then.
+        Most faults show in few random cases, so the first chunks are small. Every job costs
+        something, so they grow until they are as large as a job may be, and do so at once in a
+        search that does not stop at its first failure.
         """
         number = next(self._numbers)
         if number == self._tour:

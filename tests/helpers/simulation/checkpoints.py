@@ -49,9 +49,9 @@ class CheckpointRun(Run):
             _DIRECTORY,
             checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
-            skip=self._dead() if chance.random() < _SKIPPING else (),
+            skip_record=self._dead() if chance.random() < _SKIPPING else (),
         )
-        run = skipping(self.application) if drawn.skip else self.application
+        run = skipping(self.application) if drawn.skip_record else self.application
         return Server(
             run,
             lambda: self.kind(run, keeps=True),

@@ -15,7 +15,6 @@ from simulation.runs import DEAD_LETTERS, Run
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 
-
 _IDLE = (None, None, 0.01, 0.05)
 """Seconds of silence after which connections are closed, or never."""
 
