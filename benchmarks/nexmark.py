@@ -205,7 +205,7 @@ def spark(options: argparse.Namespace) -> None:
             len(fed(compiled, lines[begin : begin + count], end=False))
             for begin in range(0, len(lines), count)
         ]
-        served = Served("nexmark", partitions=2, throughput=True, options=("--query", query))
+        served = Served("nexmark", partitions=2, options=("--query", query))
         with contextlib.closing(served):
             for part in range(3):  # the first two make the JVM warm
                 began, used = time.perf_counter(), served.cpu_seconds()

@@ -1,6 +1,6 @@
 """The job of `spark_counting.py` as one writes it by hand for Spark, to be measured against.
 
-``python spark_by_hand.py {row,memory} OUT_PORT PARTITIONS MASTER [--throughput]``
+``python spark_by_hand.py {row,memory} OUT_PORT PARTITIONS MASTER [--optimised]``
 
 - ``row``: `transformWithState` with the Row API, one group per key, a count in a `ValueState`.
 - ``memory``: counts in a dictionary of the worker. They are lost when the worker ends, so it is no
@@ -14,19 +14,22 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import pickle
 import socket
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from spark_counting import decode, key
+from wallaroo_spark.jvm.java import find_java
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.jvm.settings import SessionSettings
 from wallaroo_spark.plans.feed import Feed, FeedClient, FeedServer
@@ -164,6 +167,18 @@ def counted(rows: DataFrame, options: argparse.Namespace) -> DataFrame:
     return rows.repartition(options.partitions, "key").mapInArrow(count_in_memory, "output string")
 
 
+def optimised(settings: SessionSettings, directory: Path) -> SparkSession:
+    """Return a session of plain PySpark: with one row a message, Java's optimising compiler pays.
+
+    Args:
+        settings: the engine's, or others.
+        directory: for Spark's files.
+    """
+    os.environ |= {"JAVA_HOME": str(find_java().parent.parent), "PYSPARK_PYTHON": sys.executable}
+    java = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
+    return SparkSession.builder.config(map={**settings.spark_conf(directory), **java}).getOrCreate()
+
+
 def main() -> None:
     """Serve until killed."""
     serve(("row", "memory"), Source, counted, {})
@@ -188,7 +203,7 @@ def serve(
     parser.add_argument("out_port", type=int)
     parser.add_argument("partitions", type=int)
     parser.add_argument("master")
-    parser.add_argument("--throughput", action="store_true")
+    parser.add_argument("--optimised", action="store_true", help="run Java's optimising compiler")
     options = parser.parse_args()
     feed = MemoryFeed(options.partitions)
     # The engine's rows are blocks of messages; here a row is a message: Spark's own batch size.
@@ -197,15 +212,15 @@ def serve(
         "spark.sql.shuffle.partitions": str(options.partitions),
         **conf,
     }
-    running = session(SessionSettings(options.master, conf, server_jvm=options.throughput))
-    spark = running.spark
+    settings, directory = SessionSettings(options.master, conf), Path(tempfile.mkdtemp())
+    spark = optimised(settings, directory) if options.optimised else session(settings).spark
     sink = socket.create_connection(("127.0.0.1", options.out_port))
     sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def deliver(rows: Any, _batch: int) -> None:
         sink.sendall("".join(rows.toArrow()["output"].to_pylist()).encode())
 
-    server = FeedServer(feed, running.directory)
+    server = FeedServer(feed, directory)
     spark.dataSource.register(source)
     rows = spark.readStream.format(source.name()).option("address", server.address).load()
     checkpoint = tempfile.mkdtemp(prefix="by-hand-")

@@ -59,7 +59,7 @@ def keys(options: argparse.Namespace) -> None:
 
 def rate_of(options: argparse.Namespace, count: int, *, keys: int, preload: bool) -> float:
     """Return messages a second on so many cores, once the JVM is warm."""
-    served = Served("wallaroo", master=f"local[{count}]", partitions=count, throughput=True)
+    served = Served("wallaroo", master=f"local[{count}]", partitions=count)
     with contextlib.closing(served):
         if preload:
             touch_all(served, keys)

@@ -106,7 +106,7 @@ def throughput(options: argparse.Namespace) -> None:
     processor: dict[str, list[float]] = {job: [] for job in seconds}
     for _ in range(options.rounds):
         for job, taken in seconds.items():
-            with serving(job, options, partitions=options.partitions, throughput=True) as served:
+            with serving(job, options, partitions=options.partitions, optimised=True) as served:
                 served.warm_up(options.warm_up, KEYS)
                 for _ in range(WARM_UP_PASSES):
                     served.through(payloads)  # batches of full size have to be warm as well
@@ -178,7 +178,7 @@ def serving(
     options: argparse.Namespace,
     *,
     partitions: int,
-    throughput: bool = False,
+    optimised: bool = False,
     arguments: Sequence[str] = (),
 ) -> Iterator[Served]:
     """Start a job, and end it."""
@@ -186,7 +186,7 @@ def serving(
         job,
         master=options.master,
         partitions=partitions,
-        throughput=throughput,
+        optimised=optimised,
         options=arguments,
     )
     with contextlib.closing(served):

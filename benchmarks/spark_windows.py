@@ -75,7 +75,7 @@ def throughput(options: argparse.Namespace) -> None:
                 stream = Stream(keys, options.messages, OF_A_KEY * min(keys, 1_000))
                 with contextlib.closing(
                     Served(
-                        job, master=options.master, partitions=options.partitions, throughput=True
+                        job, master=options.master, partitions=options.partitions, optimised=True
                     )
                 ) as served:
                     for _ in range(WARM_UP_PASSES):
@@ -113,7 +113,7 @@ def state(options: argparse.Namespace) -> None:
                 "windows",
                 master=options.master,
                 partitions=options.partitions,
-                throughput=True,
+                optimised=True,
                 options=arguments,
             )
         ) as served:

@@ -1,6 +1,6 @@
 """The job of `spark_windowing.py` as one writes it by hand for Spark, to be measured against.
 
-``python spark_windows_by_hand.py {timers,sql} OUT_PORT PARTITIONS MASTER [--throughput]``
+``python spark_windows_by_hand.py {timers,sql} OUT_PORT PARTITIONS MASTER [--optimised]``
 
 - ``timers``: `transformWithState` with the Row API, one group per key, a count for each window in a
   `MapState`, which a timer of event time fires. Counts are gathered per micro-batch first.

@@ -52,13 +52,12 @@ MODULE_OPTIONS = (
 
 
 def options_for(settings: SessionSettings) -> tuple[str, ...]:
-    """Return Java's options for the JVM of a session."""
-    collector = (
-        ("-XX:+UseParallelGC",)
-        if settings.server_jvm
-        else ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-    )
-    return (f"-Xmx{settings.driver_memory}", *collector, *MODULE_OPTIONS)
+    """Return Java's options for the JVM of a session.
+
+    Java does little for a message, so its optimising compiler takes more time than it saves.
+    """
+    quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+    return (f"-Xmx{settings.driver_memory}", *quick, *MODULE_OPTIONS)
 
 
 class JavaNotFoundError(WallarooError):

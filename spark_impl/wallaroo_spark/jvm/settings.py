@@ -64,16 +64,12 @@ class SessionSettings:
         master: Spark's master URL; ``local[*]`` runs inside the driver's JVM.
         conf: Spark settings that override this engine's defaults.
         verbose: show Spark's messages on standard error.
-        server_jvm: use the optimising compiler and the parallel collector, for throughput;
-            otherwise the quick compiler and the serial collector, for a short start and low
-            latency.
         driver_memory: the JVM's largest heap, in Java's notation, such as ``2g``.
     """
 
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     verbose: bool = False
-    server_jvm: bool = False
     driver_memory: str = "2g"
 
     def spark_master(self) -> str:

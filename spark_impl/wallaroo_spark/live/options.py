@@ -38,7 +38,6 @@ class SparkOptions(RecoveryOptions):
         *(16 << 20, count, "N"),
         "most payload bytes of a micro-batch (16 MiB); a record for each 56 of them at most",
     )
-    throughput: bool = flag("run the JVM for throughput, not for a quick start and low latency")
     conf: Sequence[tuple[str, str]] = several(_setting, "K=V", "a Spark setting; may be repeated")
     verbose: bool = flag("show Spark's own messages")
 
@@ -52,7 +51,6 @@ class SparkOptions(RecoveryOptions):
             master=self.master or master,
             conf=conf,
             verbose=self.verbose,
-            server_jvm=self.throughput,
             driver_memory=conf.get("spark.driver.memory", SessionSettings.driver_memory),
         )
 
