@@ -2,7 +2,16 @@ import pytest
 import receiving
 from listening import Edge
 
+from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.threads import LoopThread
+
+
+@pytest.fixture
+def log(tmp_path):
+    """An input log of one mebibyte at most."""
+    made = InputLog.open(tmp_path / "log", max_bytes=1 << 20)
+    yield made
+    made.close()
 
 
 @pytest.fixture

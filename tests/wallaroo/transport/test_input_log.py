@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from running import ran
@@ -19,13 +18,6 @@ from wallaroo.transport import input_log
 from wallaroo.transport.input_log import InputLog, InputLogError
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def log(tmp_path: Path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
-    yield log
-    log.close()
 
 
 def reopened(log: InputLog, **options) -> InputLog:

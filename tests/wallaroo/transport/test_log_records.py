@@ -77,8 +77,7 @@ def test_time_1_records_of_every_kind_read_back_with_times_that_never_decrease(a
         log.close()
 
 
-def test_kafka_1_a_run_of_offsets_has_a_number_for_each_and_is_read_from_any_of_them(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+def test_kafka_1_a_run_of_offsets_has_a_number_for_each_and_is_read_from_any_of_them(log):
     log.append("a", [b"1"], 10)
     log.append_offsets("k", 3, 100, 109, 11)
     log.append("a", [b"2"], 12)
@@ -88,11 +87,9 @@ def test_kafka_1_a_run_of_offsets_has_a_number_for_each_and_is_read_from_any_of_
     assert run.place == (3, 100)
     (run,) = log.runs(5, 8)
     assert (run.first, len(run.payloads), run.place) == (5, 3, (3, 104))
-    log.close()
 
 
-def test_one_append_of_frames_is_one_run_with_its_arrival_time(tmp_path):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+def test_one_append_of_frames_is_one_run_with_its_arrival_time(log):
     log.append("a", [b"1", b"2"], 10)
     log.append("a", [b"3"])
     log.append_records([Value("g", b"4", 11), Value("g", b"5", 11), Tick(12), End("g", 12)])
@@ -103,11 +100,9 @@ def test_one_append_of_frames_is_one_run_with_its_arrival_time(tmp_path):
         Run("", 5, [b""], Kind.TICK, 12),
         Run("g", 6, [bytes(7)], Kind.END, 12),
     ]
-    log.close()
 
 
-def test_time_1_what_was_not_taken_moves_no_time(tmp_path, monkeypatch):
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+def test_time_1_what_was_not_taken_moves_no_time(log, monkeypatch):
     with pytest.raises(ValueError, match="is not below 2\\*\\*63"):
         log.append_records([Tick(5), Tick(1 << 63)])
     with pytest.raises(TypeError, match="a generator's value as bytes, not int"):
@@ -119,16 +114,13 @@ def test_time_1_what_was_not_taken_moves_no_time(tmp_path, monkeypatch):
     assert (log.next_sequence, log.latest_at) == (0, 0)
     log.append("a", [b"x"], -1)
     assert log.read(0, 1) == [Frame("a", b"x", 0)]
-    log.close()
 
 
-def test_of_an_end_with_a_long_text_the_beginning_is_kept(tmp_path):
+def test_of_an_end_with_a_long_text_the_beginning_is_kept(log):
     end = End("g", 5, "€" * 70_000, "x" * 1_000_000, ends_run=True)
-    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
     log.append_records([end])
     assert log.read(0, 1) == [bounded(end)]
     assert bounded(end) == replace(end, error_type="€" * 1_000, error="x" * 4_000)
-    log.close()
 
 
 def test_a_file_that_begins_at_another_time_than_the_one_before_ended_is_refused(tmp_path):
