@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -139,13 +140,21 @@ def _forked(words, data, cwd):
         out.touch()
         errors.touch()
         with _one_at_a_time:
-            forks = _forks()
-            command = json.dumps([words, cwd, dict(os.environ), made])
-            forks.stdin.write(f"{command}\n")
-            forks.stdin.flush()
-            code = int(forks.stdout.readline())
+            code = _exit_code(json.dumps([words, cwd, dict(os.environ), made]))
         said = [path.read_text() if is_text else path.read_bytes() for path in (out, errors)]
     return subprocess.CompletedProcess(words, code, *said)
+
+
+def _exit_code(command):
+    forks = _forks()
+    try:
+        forks.stdin.write(f"{command}\n")
+        forks.stdin.flush()
+        return int(forks.stdout.readline())
+    except BaseException:  # such as a test's timeout: the answer must not be taken for another's
+        os.killpg(forks.pid, signal.SIGKILL)
+        _forks.cache_clear()
+        raise
 
 
 _one_at_a_time = threading.Lock()
@@ -154,8 +163,9 @@ _one_at_a_time = threading.Lock()
 @cache
 def _forks():
     """The process that forks; it ends with this one, or when that closes its standard input."""
+    pipe = subprocess.PIPE
     command = [sys.executable, forked_commands.__file__]
-    forks = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    forks = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, process_group=0)
     atexit.register(forks.communicate)
     return forks
 
