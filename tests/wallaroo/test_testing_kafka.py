@@ -8,7 +8,7 @@ from small_windows import Total
 import wallaroo
 from wallaroo import KafkaRecord, testing
 from wallaroo.errors import WallarooParameterError
-from wallaroo.records import Assigned, Consumed, End, Tick, Unused
+from wallaroo.records import Assigned, Consumed, End, Unused
 from wallaroo.testing.input import input_log_of
 
 
@@ -120,15 +120,6 @@ class TestPartitionsAreSourcesOfTheirOwn:
     def session(self, isolation, **how):
         return testing.Session(counted_by_timestamps(**how), isolation=isolation)
 
-    def test_a_partition_holds_back_until_it_has_come_as_far(self, isolation):
-        session = self.session(isolation)
-        session.send("s", of(0, 1), of(1, 2), of(0, 11))
-        assert session.output == []
-        session.send("s", of(1, 10))
-        (fired,) = session.output
-        # It has the event time of the window's last nanosecond, and the number of what fired it.
-        assert fired == (b"2", None, 4 % 4, (), 9_999, 4)
-
     def test_one_that_was_assigned_and_gives_nothing_holds_back(self, isolation):
         session = self.session(isolation, idle_after=wallaroo.seconds(5))
         session.assign("s", 0, 1)
@@ -157,18 +148,6 @@ class TestPartitionsAreSourcesOfTheirOwn:
         assert [one.value for one in session.output] == [b"1"]
         session.send("s", of(1, 12), of(0, 25))
         assert len(session.output) == 1  # partition 1 holds back now
-
-    def test_one_that_has_ended_does_not_hold_back(self, isolation):
-        def run(*records):
-            given = [Assigned("s", ((0, 0, 1), (1, 0, 1))), *records, Tick(0)]
-            return testing.run(counted_by_timestamps(), given, end=False, isolation=isolation)
-
-        first = Consumed("s", of(0, 1))
-        assert run(first, Consumed("s", of(0, 11))).output == []
-        assert len(run(first, Consumed("s", of(0, 11)), End("s", partition=1)).output) == 1
-        both = run(first, End("s", partition=1), End("s", partition=0))
-        assert [one.value for one in both.output] == [b"1"]
-        assert [one.value for one in run(first, End("s")).output] == [b"1"]
 
 
 @pytest.mark.parametrize("isolation", ["isolated", "trusting"])
