@@ -140,15 +140,6 @@ class TestPartitionsAreSourcesOfTheirOwn:
         session.advance(wallaroo.seconds(2))
         assert [one.value for one in session.output] == [b"2"]
 
-    def test_an_added_one_joins_at_its_first_record(self, isolation):
-        session = self.session(isolation)
-        session.assign("s", 0)
-        session.assign("s", 0, 1)
-        session.send("s", of(0, 1), of(0, 11))
-        assert [one.value for one in session.output] == [b"1"]
-        session.send("s", of(1, 12), of(0, 25))
-        assert len(session.output) == 1  # partition 1 holds back now
-
 
 @pytest.mark.parametrize("isolation", ["isolated", "trusting"])
 def test_without_event_times_partitions_do_not_matter(isolation):
