@@ -1,7 +1,7 @@
 """Runs commands, each in a fork of this process, which has imported them and done nothing.
 
 A line of standard input is a command; the answer is a line with its exit code. `running.wallaroo`
-starts this, and saves the third of a second that Python takes to import it all.
+starts this, and saves the quarter of a second that Python takes to import it all.
 """
 
 from __future__ import annotations
