@@ -18,11 +18,12 @@ without having been killed is started again, as a service would be, and the repo
 and its last words. Ctrl-C, SIGTERM and `--minutes` end the kills and print the report. Exit code 0:
 no effect on state was lost or doubled, no output and no acknowledged number was lost, and repeated
 outputs are the end of those sent before, unchanged and in order. With --resume the sink's peer
-remembers what it has (sink-9); it is killed too, and no output may come again. With --kafka it is
-another application and another proof (`recovery_kafka.py`). With --cluster Spark is a standalone
-cluster, whose executors, workers and master are killed too (`recovery_cluster.py`); --seed says
-with which it begins. With --supervise a worker runs the driver, which is killed in three ways; with
---elastic an executor comes and goes, --kills times, and nothing is killed.
+remembers what it has (sink-9); it is killed too, alone and together with the run, and no output may
+come again. With --kafka it is another application and another proof (`recovery_kafka.py`). With
+--cluster Spark is a standalone cluster, whose executors, workers and master are killed too
+(`recovery_cluster.py`); --seed says with which it begins. With --supervise a worker runs the
+driver, which is killed in three ways; with --elastic an executor comes and goes, --kills times, and
+nothing is killed.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import recovery_kafka
@@ -200,7 +202,9 @@ def kill_over_tcp(options: argparse.Namespace, engine: list[str], directory: Pat
     victims: list[tuple[str, Callable[[str], bool]]]
     victims = [(target, run.kill_and_start) for target in TARGETS[options.engine]]
     if remembering is not None:
-        victims.append(("peer", remembering.kill_and_start))
+        victims.append(("peer", lambda _: remembering.kill_and_start()))
+        all_of_it = partial(run.kill_and_start, TARGETS[options.engine][-1])
+        victims.append(("both", lambda _: remembering.kill_and_start(all_of_it)))
     victims = [*itertools.islice(itertools.cycle(victims), options.kills)]
     try:
         killed, went_on = kill_again(run, victims, receiver, options, so_far)

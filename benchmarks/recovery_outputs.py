@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -107,12 +108,13 @@ class Remembering(Peer):
         self._read = 0
         self._start()
 
-    def kill_and_start(self, target: str) -> bool:
-        """Kill its process, and start another one."""
+    def kill_and_start(self, meanwhile: Callable[[], bool] = lambda: True) -> bool:
+        """Kill its process, do something, and start another one; return what that returned."""
         self._process.kill()
         self._process.wait()
+        done = meanwhile()
         self._start()
-        return True
+        return done
 
     @property
     @override
