@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -227,9 +227,9 @@ class KafkaSource(Source):
             return
         looked = committed = time.monotonic()
         while self._waited(self._may_read.wait, reader):
-            for run in reader.some():
-                if not self._hand_over(run, None, reader):
-                    return
+            runs = reader.some()
+            if runs and not self._hand_over(runs, None, reader):
+                return
             if self._reading.group is not None and time.monotonic() - committed > _COMMIT:
                 reader.commit()
                 committed = time.monotonic()
@@ -276,18 +276,20 @@ class KafkaSource(Source):
         for partition in sorted(ends):
             end(partition)
         for run in reader.bounded(ends, starts):
-            if not self._hand_over(run, at, reader):
+            if not self._hand_over([run], at, reader):
                 return
             end(run.partition)
         if not self._closed.is_set():
             self._post(self._receiver.receive_records, [End(self._reading.source, at)])
 
-    def _hand_over(self, run: KafkaRun, at: int | None, reader: RunReader | RunPlanner) -> bool:
-        """Hand a run to the engine, once it has room; return whether it took it."""
+    def _hand_over(
+        self, runs: Sequence[KafkaRun], at: int | None, reader: RunReader | RunPlanner
+    ) -> bool:
+        """Hand runs to the engine, once it has room; return whether it took them."""
         has_room = partial(self._room.acquire, True)
         taken = self._waited(has_room, reader) and self._waited(self._may_read.wait, reader)
         if taken:
-            self._post(self._deliver, run, at)
+            self._post(self._deliver, runs, at)
         return taken
 
     def _waited(
@@ -316,8 +318,9 @@ class KafkaSource(Source):
 
     # -- in the loop's thread --------------------------------------------------------------------
 
-    def _deliver(self, run: KafkaRun, at: int | None) -> None:
+    def _deliver(self, runs: Sequence[KafkaRun], at: int | None) -> None:
         self._room.release()
-        if not self._closed.is_set():
-            self._count += len(run.messages)
-            self._receiver.receive_run(self._reading.source, run, at)
+        for run in runs:
+            if not self._closed.is_set():
+                self._count += len(run.messages)
+                self._receiver.receive_run(self._reading.source, run, at)
