@@ -258,7 +258,10 @@ class OwnJvm(Jvm):
             "-cp",
             f"{home}/jars/*",
             *options,
-            "-XX:+ExitOnOutOfMemoryError",  # not in the archive's name: it loads no classes
+            # Not in the archive's name, as they load no classes. Java collects all its memory each
+            # time its classes need more than so far: four times until the first output.
+            "-XX:+ExitOnOutOfMemoryError",
+            "-XX:MetaspaceSize=256m",
             f"-Dlog4j2.configurationFile={_LOGGING}",
             f"-Dwallaroo.log={level}",
             f"-Djava.io.tmpdir={directory}",
