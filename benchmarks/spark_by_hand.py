@@ -61,6 +61,8 @@ class MemoryFeed(Feed):
 
     def latest(self, start: int) -> int:
         with self._changed:
+            del self._payloads[: start - self._first]
+            self._first = start
             self._changed.wait_for(lambda: len(self._payloads) > start - self._first, 0.2)
             size = 0
             for payload in itertools.islice(self._payloads, start - self._first, None):
@@ -78,11 +80,6 @@ class MemoryFeed(Feed):
         return [
             pickle.dumps(payloads[first : first + size]) for first in range(0, len(payloads), size)
         ]
-
-    def commit(self, end: int) -> None:
-        with self._changed:
-            del self._payloads[: end - self._first]
-            self._first = end
 
     def _receive(self) -> None:
         connection, _ = self._listener.accept()
@@ -120,9 +117,6 @@ class Reader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [InputPartition(block) for block in self._feed.blocks(start["next"], end["next"])]
-
-    def commit(self, end: dict[str, int]) -> None:
-        self._feed.commit(end["next"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         messages = [decode_payload(payload) for payload in pickle.loads(partition.value)]

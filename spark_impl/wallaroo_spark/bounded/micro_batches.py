@@ -228,15 +228,11 @@ class _Feed(Feed):
     @override
     def latest(self, start: int) -> int:
         with self.changed:
+            for number in [number for number in self.batches if number < start]:
+                del self.batches[number]
             self.changed.wait_for(lambda: self.closed or self.end > start, _WAIT)
             return start if self.closed else min(start + 1, self.end)
 
     @override
     def blocks(self, start: int, end: int) -> list[bytes]:
         return [block for number in range(start, end) for block in self.batches[number]]
-
-    @override
-    def commit(self, end: int) -> None:
-        with self.changed:
-            for number in [number for number in self.batches if number < end]:
-                del self.batches[number]

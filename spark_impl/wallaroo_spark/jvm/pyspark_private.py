@@ -82,21 +82,30 @@ def for_each_batch(writer: Any, take: Callable[[Iterator[Any]], None]) -> Any:
 
     gateway = writer._spark._sc._gateway
     helper = gateway.jvm.org.apache.spark.sql.execution.streaming.sources.PythonForeachBatchHelper
-    helper.callForeachBatch(writer._jwrite, _ForEachBatch(take))
+    part = gateway.jvm.java.lang.reflect.Array.get
+    helper.callForeachBatch(writer._jwrite, _ForEachBatch(take, part))
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     return writer
 
 
 class _ForEachBatch:
-    """What the JVM calls."""
+    """What the JVM calls.
 
-    def __init__(self, take: Callable[[Iterator[Any]], None]) -> None:
+    Args:
+        take: as for `for_each_batch`.
+        part: the JVM's function that returns an array's item.
+    """
+
+    def __init__(
+        self, take: Callable[[Iterator[Any]], None], part: Callable[[Any, int], Any]
+    ) -> None:
         self._take = take
+        self._part = part
 
     def call(self, frame: Any, number: int) -> None:
         """Take a micro-batch."""
         del number
-        self._take(_collected(frame))
+        self._take(_collected(frame, self._part))
 
     class Java:
         """Its interface."""
@@ -106,13 +115,15 @@ class _ForEachBatch:
         )
 
 
-def _collected(frame: Any) -> Iterator[Any]:
+def _collected(frame: Any, part: Callable[[Any, int], Any]) -> Iterator[Any]:
     """Yield the rows of one of the JVM's frames, as PySpark's `toArrow` has them."""
     from pyspark.errors.exceptions.captured import unwrap_spark_exception
     from pyspark.sql.pandas.serializers import ArrowCollectSerializer
     from pyspark.util import _load_from_socket
 
-    place, secret, server = frame.collectAsArrowToPython()
+    found = frame.collectAsArrowToPython()
+    # To unpack it would ask the JVM for its length before each item: 0.1 ms a question.
+    place, secret, server = [part(found, number) for number in range(3)]
     try:
         with _load_from_socket((place, secret), ArrowCollectSerializer()) as stream:
             batches = list(stream)

@@ -144,12 +144,8 @@ class Delivery:
         stop = None if end is None else end.order
         by_sink = outputs_of(self._application, finished, stop)
         numbers = {sink: len(outputs) for sink, outputs in by_sink.items()}
-        for sink, outputs in by_sink.items():
-            if outputs:
-                self._loop.call(self._edges.sinks[sink].write, outputs)
-        for sink, sent in self._kafka.sent(report.sent).items():
-            self._loop.call(self._kafka.sinks[sink].left, sent)
-            numbers[sink] = sent.outputs
+        sent = self._kafka.sent(report.sent)
+        numbers |= {sink: some.outputs for sink, some in sent.items()}
         if self._watch is not None:
             self._watch.made(numbers)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
@@ -162,7 +158,16 @@ class Delivery:
             except DeadLetterFileError as error:
                 self.ended = str(error)
                 raise
-        if not self._loop.run(unless(lambda: self.abandoned, self._edges.drain())):
+
+        async def deliver() -> None:
+            for sink, outputs in by_sink.items():
+                if outputs:
+                    self._edges.sinks[sink].write(outputs)
+            for sink, some in sent.items():
+                self._kafka.sinks[sink].left(some)
+            await self._edges.drain()
+
+        if not self._loop.run(unless(lambda: self.abandoned, deliver())):
             raise RunEndedError("a sink did not take its outputs before the stop was given up")
         if end is not None:
             ended = ended_of(self._application, end, numbered)

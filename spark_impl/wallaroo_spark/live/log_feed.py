@@ -331,10 +331,6 @@ class LogFeed(Feed):
         before = run.first - first
         return run.part(before + there.start, before + there.stop)
 
-    @override
-    def commit(self, end: int) -> None:
-        """Do nothing: `latest` has already been called with the same offset."""
-
     def _drop_committed(self, end: int) -> None:
         """Drop what Spark has committed: everything before the batch that it plans."""
         if end > self.committed:

@@ -1,10 +1,10 @@
 """How a streaming query gets its input: a feed in the driver, asked over a Unix socket.
 
 Spark plans micro-batches in a Python process of its own. That process asks the driver, which holds
-the input, how much input there is and what lies between two offsets, and reports what is committed.
-So the input log has one owner, an answer comes as soon as there is input, and the frames travel
-inside Spark's input partitions: executors need no file of this engine. Offsets are integers; Spark
-may keep more with them.
+the input, how much input there is and what lies between two offsets. So the input log has one
+owner, an answer comes as soon as there is input, and the frames travel inside Spark's input
+partitions: executors need no file of this engine. Offsets are integers; Spark may keep more with
+them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Feed(Protocol):
     def latest(self, start: int) -> int:
         """Return where a batch that begins at `start` should end; `start` if there is nothing.
 
-        May wait for input; a query that is stopped ends after the answer.
+        Input before `start` will not be asked for again: Spark has committed it. May wait for
+        input; a query that is stopped ends after the answer.
         """
 
     def kept(self, start: int, end: int) -> dict[str, Any]:
@@ -43,9 +44,6 @@ class Feed(Protocol):
 
     def blocks(self, start: int, end: int) -> list[bytes]:
         """Return the input between two offsets, a block for each task; the same every time."""
-
-    def commit(self, end: int) -> None:
-        """Note that input before `end` will not be asked for again."""
 
 
 class FeedServer:
@@ -121,9 +119,6 @@ class FeedServer:
             case {"ask": "blocks", "start": start, "end": end}:
                 blocks = self._feed.blocks(start, end)
                 return [b"%d" % len(blocks), *blocks]
-            case {"ask": "commit", "end": end}:
-                self._feed.commit(end)
-                return [b"0"]
         raise ValueError(f"a feed cannot be asked {request}")
 
 
@@ -162,10 +157,6 @@ class FeedClient(Feed):
         count = self._ask(ask="blocks", start=start, end=end)
         assert self._connection is not None
         return [self._connection.recv_bytes() for _ in range(count)]
-
-    @override
-    def commit(self, end: int) -> None:
-        self._ask(ask="commit", end=end)
 
     def close(self) -> None:
         """Close the connection."""

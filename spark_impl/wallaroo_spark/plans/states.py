@@ -130,10 +130,6 @@ class _Once(Feed):
             for part in _parts(segments)
         ]
 
-    @override
-    def commit(self, end: int) -> None:
-        """Do nothing: nothing is kept for another time."""
-
 
 def _parts(segments: Mapping[bytes, bytes]) -> Iterator[Sequence[tuple[bytes, bytes]]]:
     part: list[tuple[bytes, bytes]] = []

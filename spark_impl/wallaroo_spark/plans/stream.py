@@ -113,10 +113,6 @@ class Reader(DataSourceStreamReader):
         return [InputPartition(block) for block in self._feed.blocks(start["next"], end["next"])]
 
     @override
-    def commit(self, end: dict[str, Any]) -> None:
-        self._feed.commit(end["next"])
-
-    @override
     def stop(self) -> None:
         self._feed.close()
 

@@ -158,7 +158,6 @@ def test_a_feed_answers_over_its_socket_what_it_answers(open_feed, tmp_path):
         assert client.latest(0) == 2
         assert client.blocks(0, 2) == feed.blocks(0, 2)
         assert client.latest(2) == 2
-        client.commit(2)
         client.close()
     assert feed.committed == 2
 
@@ -187,9 +186,6 @@ class _Empty:
 
     def blocks(self, start, end):
         return []
-
-    def commit(self, end):
-        """Nothing to forget."""
 
 
 def _ask_until_closed(client, asked):
