@@ -81,6 +81,11 @@ class MockCluster:
         """Have a broker lead a partition."""
         self._do("partition_set_leader", topic.encode(), partition, broker)
 
+    def slow(self, milliseconds: int) -> None:
+        """Have each answer take so long."""
+        for broker in (1, 2, 3):
+            self._do("broker_set_rtt", broker, milliseconds)
+
     @contextlib.contextmanager
     def down(self, *brokers: int) -> Iterator[None]:
         """Have brokers be down in the block."""

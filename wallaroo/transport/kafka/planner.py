@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 # Seconds between questions how far the partitions reach; longer ones while nothing comes; while
 # there is more to plan than there is room for, nobody waits for what comes now.
 _PAUSE, _LONGEST, _BEHIND = 0.05, 0.2, 1.0
-_ANSWER = 1.0  # seconds that all brokers have for an answer, before each partition is asked alone
+# Seconds that all brokers have for an answer, before each partition is asked alone; twice as many
+# each time that this did not help, since a new connection may take longer.
+_ANSWER, _LONGEST_ANSWER = 1.0, 8.0
 
 _log = logging.getLogger("wallaroo.kafka")
 
@@ -62,12 +64,14 @@ class RunPlanner:
         self._room = room
         self._looked = 0.0  # when the brokers were asked last
         self._apart = False  # ask for each partition alone, since not all of them answered
+        self._patience = _ANSWER
         self._asked: dict[int, Future[Any]] = {}  # by partition, and not answered yet
         self._pause = _PAUSE
         self._ends: Mapping[int, int] = {}  # as they were then, of those that answered
         self._troubles = RateLimited(_log, burst=1, interval=30.0)
         self._group = group
         self._consumer = self._made_consumer()
+        self._commits: Consumer | None = None  # its own: a close waits for commits
         self.positions: dict[int, int] = {}
         self.ends_before = False
 
@@ -115,13 +119,17 @@ class RunPlanner:
 
     def commit(self) -> None:
         """Commit the positions in the group; nothing waits for it."""
+        if self._commits is None:
+            self._commits = self._made_consumer()
         places = self._places(self.positions)
         with contextlib.suppress(client().KafkaException):
-            self._consumer.commit(offsets=places, asynchronous=True)
+            self._commits.commit(offsets=places, asynchronous=True)
 
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()
+        if self._commits is not None:
+            self._commits.close()
 
     def _made_consumer(self) -> Consumer:
         return self._cluster.consumer(self._group, committed_only=self._committed_only)
@@ -140,14 +148,17 @@ class RunPlanner:
             # One question for all costs a quarter, and fails as one: without a leader, for example.
             with contextlib.suppress(kafka.KafkaException):
                 wanted = self._places(dict.fromkeys(self.positions, kafka.OFFSET_END))
-                found = self._consumer.offsets_for_times(wanted, _ANSWER)
+                found = self._consumer.offsets_for_times(wanted, self._patience)
                 if all(place.error is None and place.offset >= 0 for place in found):
+                    self._patience = _ANSWER
                     return {place.partition: place.offset for place in found}
             self._apart = True
+            self._patience = min(2 * self._patience, _LONGEST_ANSWER)
         ends = self._asked_apart()
         if len(ends) == len(self.positions):
             self._apart = False
-            self._consumer = self._made_consumer()  # the other one may remember other leaders
+            with contextlib.closing(self._consumer):  # it may remember earlier leaders
+                self._consumer = self._made_consumer()
         return ends
 
     def _asked_apart(self) -> dict[int, int]:

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, Producer
 from kafka_mock import MockCluster, Request
 
 from wallaroo.kafka_records import Produced
-from wallaroo.transport.kafka import cluster
+from wallaroo.transport.kafka import cluster, planner
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
 from wallaroo.transport.kafka.planner import RunPlanner
 from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
@@ -51,9 +51,9 @@ def sent(brokers, topic="t"):
     client.flush()
 
 
-def planner_of(brokers, topic, partitions):
+def planner_of(brokers, topic, partitions, kind=Cluster):
     planner = RunPlanner(
-        Cluster(brokers.address, {}, "p"),
+        kind(brokers.address, {}, "p"),
         topic,
         "group",
         committed_only=True,
@@ -143,6 +143,23 @@ def test_kafka_12_runs_are_planned_on_though_a_leader_moves(brokers):
     brokers.lead("t", 0, 2)
     sent(brokers)
     assert until_some(planner) == [(0, 5, 9)]
+
+
+def test_kafka_12_brokers_that_answer_late_are_not_connected_anew_each_time(brokers, monkeypatch):
+    monkeypatch.setattr(planner, "_ANSWER", 0.2)
+    monkeypatch.setattr(planner, "_LONGEST", 0.05)
+    consumers = []
+
+    class Counted(Cluster):
+        def consumer(self, *arguments, **options):
+            consumers.append(super().consumer(*arguments, **options))
+            return consumers[-1]
+
+    brokers.slow(80)  # a new connection needs several answers
+    with contextlib.closing(planner_of(brokers, "t", 1, Counted)) as asking:
+        for _ in range(40):
+            asking.some()
+    assert len(consumers) < 10  # each has twice as long as the one before
 
 
 @pytest.mark.parametrize("fault", ["no leader", "a leader that is down"])
