@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import os
+import struct
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +88,7 @@ class OffsetLog:
                 raise ValueError(f"it ends at {log.next_sequence}")
             log._runs, log.first_sequence = deque(log.runs(first, planned)), first
             log.latest_at = max(log.latest_at, int(offset.get("at", 0)))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, struct.error) as error:
             raise CheckpointError(
                 f"Spark's offset of the records up to {offset.get('next')} does not say what they "
                 f"are ({error!r:.80}). {RESTORE}"

@@ -274,9 +274,7 @@ def _note_of(
             streams = loop.call(edges.streams, ends) if ends else {}
             storage.resume.note(Resume(sequence, due, feed.sources, streams, before))
         storage.checkpoint.publish()
-        if (
-            ends and sequence >= earlier
-        ):  # what earlier runs, on any engine, may have sent is made again
+        if ends and sequence >= earlier:  # what earlier runs may have sent is made again
             loop.call(edges.complete)
 
     return note

@@ -47,10 +47,17 @@ def test_what_is_committed_is_not_found_again():
     assert (again.first_sequence, again.next_sequence, again.latest_at) == (34, 34, 31)
 
 
-@pytest.mark.parametrize("offset", [{"next": 9}, {"next": 9, "records": [["TICK", "", 1, 2, ""]]}])
-def test_an_offset_that_does_not_say_what_is_in_it_is_refused(offset):
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({}, id="no records"),
+        pytest.param({"records": [["TICK", "", 1, 2, ""]]}, id="too few"),
+        pytest.param({"records": [["OFFSETS", "s", 1, 6, ""]]}, id="offsets of no partition"),
+    ],
+)
+def test_an_offset_that_does_not_say_what_is_in_it_is_refused(said):
     with pytest.raises(CheckpointError, match="up to 9 does not say what they are"):
-        OffsetLog.restored(FOLDER, 3, offset)
+        OffsetLog.restored(FOLDER, 3, {"next": 9, **said})
 
 
 def feed_of(log, failures, **options):
