@@ -113,7 +113,6 @@ def state(options: argparse.Namespace) -> None:
                 "windows",
                 master=options.master,
                 partitions=options.partitions,
-                optimised=True,
                 options=arguments,
             )
         ) as served:

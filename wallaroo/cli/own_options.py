@@ -33,7 +33,11 @@ def several(kind: Callable[[str], Any], metavar: str, help_text: str) -> Any:
 
 
 def directory(text: str) -> Path:
-    """Return the directory of a checkpoint."""
+    """Return the directory of a checkpoint.
+
+    Raises:
+        argparse.ArgumentTypeError: it is a URL.
+    """
     if "://" in text:
         raise argparse.ArgumentTypeError(f"this engine needs a directory, not the URL {text}")
     return Path(text)
@@ -94,7 +98,13 @@ class RecoveryOptions:
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[RecoveryOptions], *names: str) -> None:
-    """Add options to a parser: all of the class, or those of these names."""
+    """Add options to a parser.
+
+    Args:
+        parser: gets them.
+        kind: the class whose fields they are.
+        names: of fields; without any, all are added.
+    """
     for one in fields(kind):
         if not names or one.name in names:
             default = [*one.default] if isinstance(one.default, tuple) else one.default
