@@ -21,15 +21,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from spark_counting import decode, key
-from wallaroo_spark.jvm.java import find_java
 from wallaroo_spark.jvm.session import session
 from wallaroo_spark.jvm.settings import SessionSettings
 from wallaroo_spark.plans.feed import Feed, FeedClient, FeedServer
@@ -38,6 +36,8 @@ from wallaroo.frames import FrameParser
 
 BATCH_BYTES = 16 << 20  # as the engine's default, which takes at most a message for each 56
 SMALL = 64 * 1024  # bytes that are not worth a second task, as in the engine
+OPTIMISED = "-XX:TieredStopAtLevel=4 -XX:-UseSerialGC -XX:+UseParallelGC"
+"""Java's options for its optimising compiler, with which a row a message is quicker."""
 
 decode_payload = decode.decode
 key_of = key.partition
@@ -161,18 +161,6 @@ def counted(rows: DataFrame, options: argparse.Namespace) -> DataFrame:
     return rows.repartition(options.partitions, "key").mapInArrow(count_in_memory, "output string")
 
 
-def optimised(settings: SessionSettings, directory: Path) -> SparkSession:
-    """Return a session of plain PySpark: with one row a message, Java's optimising compiler pays.
-
-    Args:
-        settings: the engine's, or others.
-        directory: for Spark's files.
-    """
-    os.environ |= {"JAVA_HOME": str(find_java().parent.parent), "PYSPARK_PYTHON": sys.executable}
-    java = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
-    return SparkSession.builder.config(map={**settings.spark_conf(directory), **java}).getOrCreate()
-
-
 def main() -> None:
     """Serve until killed."""
     serve(("row", "memory"), Source, counted, {})
@@ -206,15 +194,17 @@ def serve(
         "spark.sql.shuffle.partitions": str(options.partitions),
         **conf,
     }
-    settings, directory = SessionSettings(options.master, conf), Path(tempfile.mkdtemp())
-    spark = optimised(settings, directory) if options.optimised else session(settings).spark
+    if options.optimised:
+        os.environ["_JAVA_OPTIONS"] = OPTIMISED  # Java takes these last, after the engine's
+    running = session(SessionSettings(options.master, conf))
+    spark = running.spark
     sink = socket.create_connection(("127.0.0.1", options.out_port))
     sink.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def deliver(rows: Any, _batch: int) -> None:
         sink.sendall("".join(rows.toArrow()["output"].to_pylist()).encode())
 
-    server = FeedServer(feed, directory)
+    server = FeedServer(feed, running.directory)
     spark.dataSource.register(source)
     rows = spark.readStream.format(source.name()).option("address", server.address).load()
     checkpoint = tempfile.mkdtemp(prefix="by-hand-")
