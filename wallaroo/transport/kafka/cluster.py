@@ -110,6 +110,7 @@ class Cluster:
             "Consumer",
             {
                 "group.id": group,
+                "group.protocol": "classic",  # the other one refuses the time for commits below
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
@@ -122,6 +123,8 @@ class Cluster:
                 # By default a client that has read so far ahead asks for more a second later,
                 # though all of it may be taken long before.
                 "fetch.queue.backoff.ms": 10,
+                # So long a commit waits for a broker that is away, and a close for the commit.
+                "session.timeout.ms": 3_000,
             },
         )
         return made
