@@ -124,7 +124,7 @@ class Offsets(Sequence[bytes]):
 
     Args:
         partition: of the topic.
-        numbers: the offsets, one or more.
+        numbers: the offsets; none, if it is a part of a run in which there are none.
     """
 
     partition: int

@@ -154,14 +154,17 @@ class Checkpoint(CheckpointDirectory):
                 "directory once, and copy it back"
             )
 
-    def offset_log(self) -> OffsetLog:
+    def offset_log(self, *, outlives: bool) -> OffsetLog:
         """Return the log that stands in Spark's offsets.
+
+        Args:
+            outlives: the checkpoint outlives the run, so it has to be durable.
 
         Raises:
             CheckpointError: it cannot be read.
         """
         part = self._spark_part
-        folder = self.spark / "offsets" if self._remote is None else None
+        folder = self.spark / "offsets" if outlives and self._remote is None else None
         return OffsetLog.restored(folder, part.committed, part.offset)
 
     def refuse_unfinished(self) -> None:

@@ -34,7 +34,8 @@ class OffsetLog:
     """Records by number, as an `wallaroo.transport.input_log.InputLog` has them, in memory.
 
     Args:
-        folder: where Spark writes its offsets; `None`: to a file system that keeps what is closed.
+        folder: where Spark writes its offsets; `None`: to a file system that keeps what is closed,
+            or for this run alone.
         first: number of the first record.
         latest_at: arrival time of the record before it.
 

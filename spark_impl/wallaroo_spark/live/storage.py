@@ -55,7 +55,7 @@ class Storage(NamedTuple):
     Args:
         checkpoint: the checkpoint.
         log: the input log.
-        resume: what a restart must know; `None`: this application needs nothing of it.
+        resume: what a restart must know; `None`: there is none, or it needs nothing.
         logged: what the log says about sources.
     """
 
@@ -162,7 +162,7 @@ def opened(
         for source in logged.values():
             source.value()  # refused now, if it cannot be read back
         resume = ResumeFile(checkpoint.resume, last, checkpoint.born)
-        yield Storage(checkpoint, log, resume, logged)
+        yield Storage(checkpoint, log, None if options.checkpoint is None else resume, logged)
 
 
 def _opened_log(
@@ -171,7 +171,7 @@ def _opened_log(
     """Open the log of a run: the input log, or Spark's own log where that has all there is."""
     if not checkpoint.offsets_only:
         return InputLog.open(place, options.log_bytes, recording=kept, admit=admit)
-    log = checkpoint.offset_log()
+    log = checkpoint.offset_log(outlives=options.checkpoint is not None)
     admit(LogEnds(log.first_sequence, log.next_sequence))
     return log
 
