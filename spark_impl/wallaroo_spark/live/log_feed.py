@@ -1,7 +1,8 @@
 """The input log as a streaming query's feed: an offset is a sequence number.
 
 A record is offered to Spark once it is durable. One thread syncs everything that was appended since
-its last sync, so under load one sync serves many records. Records that Spark has committed are
+its last sync, so under load one sync serves many records. A log of offsets has no such thread: it
+stands in Spark's offsets, and is synced when these are. Records that Spark has committed are
 dropped from the log.
 """
 
@@ -19,7 +20,7 @@ from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
 from wallaroo.records import Consumed, Record, Value
 from wallaroo.transport.generators import encoded
-from wallaroo.transport.input_log import InputLogError, Kind, Run
+from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
 from wallaroo_spark.live.arrivals import Arrivals
 from wallaroo_spark.live.offset_log import Log, OffsetLog
 from wallaroo_spark.live.resume import Resume, after, positions_in
@@ -115,8 +116,10 @@ class LogFeed(Feed):
         self._changed = threading.Condition()
         self._waiting: list[Callable[[], None]] = []  # called once everything is durable
         self._closed = self._hurried = False
-        self._syncing = threading.Thread(target=self._sync, name="wallaroo-sync", daemon=True)
-        self._syncing.start()
+        self._syncing: threading.Thread | None = None
+        if isinstance(log, InputLog):
+            self._syncing = threading.Thread(target=self._sync, name="wallaroo-sync", daemon=True)
+            self._syncing.start()
 
     @property
     def full(self) -> bool:
@@ -195,6 +198,9 @@ class LogFeed(Feed):
 
     def when_durable(self, call: Callable[[], None]) -> None:
         """Call `call`, in any thread, once everything appended so far is durable."""
+        if self._syncing is None:
+            call()
+            return
         with self._changed:
             self._waiting.append(call)
             self._changed.notify_all()
@@ -210,7 +216,8 @@ class LogFeed(Feed):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._syncing.join()
+        if self._syncing is not None:
+            self._syncing.join()
         self.log.close()
 
     def records(self, sequences: Collection[int]) -> dict[int, Record]:
@@ -340,7 +347,8 @@ class LogFeed(Feed):
                 self.log.drop_before(end)
             except InputLogError as error:
                 self._failed(str(error))
-            self.room_made()
+            if self._syncing is not None:  # else it is never full
+                self.room_made()
 
     def _sync(self) -> None:
         log = self.log
