@@ -136,7 +136,7 @@ class Offsets(Sequence[bytes]):
 
     @override
     def __iter__(self) -> Iterator[bytes]:
-        return chain([self[0]], repeat(b"", len(self) - 1))
+        return chain([self[0]] if self else [], repeat(b"", len(self) - 1))
 
     @overload
     def __getitem__(self, at: int) -> bytes: ...

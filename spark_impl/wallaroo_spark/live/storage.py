@@ -161,8 +161,10 @@ def opened(
         logged = at_the_end_of(log, last)
         for source in logged.values():
             source.value()  # refused now, if it cannot be read back
-        resume = ResumeFile(checkpoint.resume, last, checkpoint.born)
-        yield Storage(checkpoint, log, None if options.checkpoint is None else resume, logged)
+        resume = None
+        if options.checkpoint is not None:  # else nobody goes on from here
+            resume = ResumeFile(checkpoint.resume, last, checkpoint.born)
+        yield Storage(checkpoint, log, resume, logged)
 
 
 def _opened_log(

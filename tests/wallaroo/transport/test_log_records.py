@@ -87,6 +87,8 @@ def test_kafka_1_a_run_of_offsets_has_a_number_for_each_and_is_read_from_any_of_
     assert run.place == (3, 100)
     (run,) = log.runs(5, 8)
     assert (run.first, len(run.payloads), run.place) == (5, 3, (3, 104))
+    assert [*run.payloads[1:]] == [run.part(6, 7).payloads[0], b""]
+    assert [*run.part(8, 9).payloads] == []
 
 
 def test_one_append_of_frames_is_one_run_with_its_arrival_time(log):
