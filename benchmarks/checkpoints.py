@@ -157,7 +157,7 @@ class Stored:
             moment=moment,
             cells=[CellsHead(cells.kind, cells.name, self._count)],
             sinks={},
-            generators={},
+            logged={},
             first_blob=self._collector.first_blob,
             next_blob=self._blob,
         )

@@ -141,6 +141,11 @@ class KafkaSourceConfig(Generic[kinds.Message]):
         return described(self.topic, self.brokers)
 
     @property
+    def committed_only(self) -> bool:
+        """Whether only records of transactions that were committed are read (kafka-11)."""
+        return self.isolation_level == "read_committed"
+
+    @property
     def whole(self) -> bool:
         """Whether engines need whole records, and not their values alone."""
         return self.decoder.whole or (self.event_time is not None and self.event_time.of_record)

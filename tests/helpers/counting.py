@@ -52,7 +52,7 @@ def checkpoint(
         moment=machine.moment(),
         cells=cells,
         sinks={("p", 0): 5},
-        generators={},
+        logged={},
         first_blob=collector.first_blob,
         next_blob=next_blob + len(blobs),
     )

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from wallaroo.operations import Windowed
 from wallaroo.topology import Application, SinkId, Step
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import (
     CheckpointError,
     Identity,
@@ -27,6 +26,7 @@ from wallaroo.transport.identity import (
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.log_format import DamagedBlockError, Kind
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.windows import Shape, shape_of, windows_of
 
 _log = logging.getLogger("wallaroo.transport")
@@ -122,11 +122,13 @@ def held_edges(
 
 def positions_of(logged: Mapping[str, LoggedSource]) -> dict[str, str]:
     """Return the sources that go on from a position, for `held_edges`."""
-    return {
-        name: "the position of a generator" if one.last else "the position in a topic"
-        for name, one in logged.items()
-        if one.last or one.position
-    }
+    positions = {}
+    for name, one in logged.items():
+        if one.position is not None:
+            positions[name] = f"the position in {one.position.topic}"
+        elif one.last:
+            positions[name] = "the position of a generator"
+    return positions
 
 
 def _waiting(directory: Path, position: int) -> Counter[str]:

@@ -21,9 +21,10 @@ from wallaroo.findings import Finding
 from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.transport.dead_letters import DeadLetters
-from wallaroo.transport.generators import Generators, LoggedSource
+from wallaroo.transport.generators import Generators
 from wallaroo.transport.interfaces import KafkaParts, OutputSink, Receiver, Source
 from wallaroo.transport.listener import Address, Listener, listening_sources
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.resuming_sink import ResumingSink
 from wallaroo.transport.resumption import NEW, Stream
 from wallaroo.transport.sink import TCPSink

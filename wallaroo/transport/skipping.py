@@ -65,6 +65,11 @@ class Readable(Protocol):
     def next_sequence(self) -> int:
         """Number of the next record."""
 
+    def end_within(
+        self, from_sequence: int, *, max_bytes: int, max_records: int | None = None
+    ) -> int:
+        """Return where a part of this size ends that begins there."""
+
     def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
         """Return records in runs."""
 

@@ -22,8 +22,8 @@ from wallaroo.transport.changed_topology import (
     held_states,
 )
 from wallaroo.transport.checkpoint import INPUT
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, read_identity
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.old_states import FreshStates, Place, window_place
 from wallaroo.transport.resumption import Stream
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges

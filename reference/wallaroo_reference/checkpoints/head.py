@@ -6,14 +6,14 @@ import base64
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from wallaroo.json_fields import a_number, a_text, or_none
 from wallaroo.times import SourceMoment
 from wallaroo.topology import SinkId
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.resumption import Stream
 from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment
@@ -52,11 +52,9 @@ class Head:
         moment: where the machine stood; `moment.sequence` is the checkpoint's position.
         cells: the machine's cells, in its order.
         sinks: for each sink the number of outputs before the position.
-        generators: for each generator source what the log says about it before the position, except
-            its end, which is in the moment.
+        logged: what the log says of each source before the position.
         first_blob: number of the first blob that counts.
         next_blob: number after the last.
-        positions: of each Kafka source that has begun, behind the records before the position.
         topics: number of partitions of each Kafka sink's topic, as of the first start (kafka-13).
         streams: of each sink whose peer remembers, before the position (sink-9).
     """
@@ -65,10 +63,9 @@ class Head:
     moment: Moment
     cells: Sequence[CellsHead]
     sinks: Mapping[SinkId, int]
-    generators: Mapping[str, LoggedSource]
+    logged: Mapping[str, LoggedSource]
     first_blob: int
     next_blob: int
-    positions: Mapping[str, Position] = field(default_factory=dict)
     topics: Mapping[SinkId, int] = field(default_factory=dict)
     streams: Mapping[SinkId, Stream] = field(default_factory=dict)
 
@@ -88,9 +85,14 @@ class Head:
                 "sinks": [[*sink, count] for sink, count in self.sinks.items()],
                 "generators": {
                     name: [base64.b64encode(one.last).decode(), one.behind]
-                    for name, one in self.generators.items()
+                    for name, one in self.logged.items()
+                    if one.last or one.behind
                 },
-                "positions": {name: one.form for name, one in self.positions.items()},
+                "positions": {
+                    name: one.position.form
+                    for name, one in self.logged.items()
+                    if one.position is not None
+                },
                 "topics": [[*sink, count] for sink, count in self.topics.items()],
                 "streams": [[*sink, *one.form] for sink, one in self.streams.items()],
                 "blobs": [self.first_blob, self.next_blob],
@@ -129,25 +131,22 @@ def head_from(text: str) -> Head:
         cells = [_cells(*one) for one in form["cells"]]
         if len(form["watermarks"]) != len([one for one in cells if one.shape]):
             raise ValueError("it has not a watermark for each window step")
+        moment = Moment(
+            a_number(form["sequence"]),
+            a_number(form["now"]),
+            or_none(a_number, form["first"]),
+            {name: _source(*one) for name, one in form["sources"].items()},
+            [_infinite(one) for one in form["watermarks"]],
+        )
         return Head(
             at=a_number(form["at"]),
-            moment=Moment(
-                a_number(form["sequence"]),
-                a_number(form["now"]),
-                or_none(a_number, form["first"]),
-                {name: _source(*one) for name, one in form["sources"].items()},
-                [_infinite(one) for one in form["watermarks"]],
-            ),
+            moment=moment,
             cells=cells,
             sinks={
                 (a_text(pipeline), a_number(index)): a_number(count)
                 for pipeline, index, count in form["sinks"]
             },
-            generators={
-                name: LoggedSource(last=base64.b64decode(last), behind=a_number(behind))
-                for name, (last, behind) in form["generators"].items()
-            },
-            positions={name: Position.from_form(one) for name, one in form["positions"].items()},
+            logged=_logged(moment, form["generators"], form["positions"]),
             topics={
                 (a_text(pipeline), a_number(index)): a_number(count)
                 for pipeline, index, count in form["topics"]
@@ -187,6 +186,30 @@ def _source(greatest: Any, last_frame: Any, ended: Any, partitions: Any) -> Sour
         raise TypeError(f"{ended!r:.40} is not true or false")
     parts = {a_number(number): _source(*one) for number, one in partitions}
     return SourceMoment(or_none(a_number, greatest), or_none(a_number, last_frame), ended, parts)
+
+
+def _logged(
+    moment: Moment, generators: Mapping[str, Any], positions: Mapping[str, Any]
+) -> dict[str, LoggedSource]:
+    """Return what the log says of sources; what has ended stands in the moment."""
+    logged = {
+        name: LoggedSource(
+            ended=source.ended,
+            partitions={
+                number: LoggedSource(ended=True)
+                for number, part in source.partitions.items()
+                if part.ended
+            },
+        )
+        for name, source in moment.sources.items()
+    }
+    for name, (last, behind) in generators.items():
+        source = logged.get(name, LoggedSource())
+        logged[name] = replace(source, last=base64.b64decode(last), behind=a_number(behind))
+    for name, form in positions.items():
+        source = logged.get(name, LoggedSource())
+        logged[name] = replace(source, position=Position.from_form(form))
+    return logged
 
 
 def _cells(kind: Any, name: Any, count: Any, shape: Any) -> CellsHead:

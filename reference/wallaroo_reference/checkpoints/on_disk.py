@@ -15,10 +15,10 @@ from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
 from wallaroo.records import Single
 from wallaroo.topology import Application, SinkId
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.context import Contexts
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import born
@@ -71,24 +71,39 @@ class OnDisk(Protocol):
         """Yield the records of the log whose effect is not in the stored state, in order.
 
         Args:
-            kafka: reads again what the log only names, and is told of it (kafka-1); `None`: the
-                application has no source of Kafka.
+            kafka: reads again what the log only names (kafka-1); `None`: it names nothing.
 
         Raises:
             WallarooError: they cannot be read.
         """
         return iter(())
 
-    def generators(self) -> Mapping[str, LoggedSource]:
-        """Return what the log says about generators before these records.
+    def logged(self) -> Mapping[str, LoggedSource]:
+        """Return what the log says of sources before these records.
 
         Raises:
-            CheckpointError: a value cannot be read back.
+            CheckpointError: a generator's value cannot be read back.
+        """
+        return {}
+
+    def logged_in_all(self) -> Mapping[str, LoggedSource]:
+        """Return what the log says of generators and Kafka sources after these records.
+
+        Raises:
+            InputLogError: they cannot be read.
+        """
+        return {}
+
+    def first_offsets(self) -> Mapping[str, Mapping[int, int]]:
+        """Return from where on `later` reads topics again, by source and partition.
+
+        Raises:
+            InputLogError: the log cannot be read.
         """
         return {}
 
     def kafka(self) -> Kept:
-        """Return what is kept of Kafka, before these records."""
+        """Return what is kept of the outputs to Kafka, before these records."""
         return Kept()
 
     def streams(self) -> Mapping[SinkId, Stream]:

@@ -15,8 +15,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from wallaroo.config import GenSourceConfig
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.overriding import override
-from wallaroo.records import Assigned, Consumed, Single, Value
+from wallaroo.records import Consumed, Single, Value
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.changed_topology import (
     NOTHING_ACCEPTED,
@@ -27,13 +29,18 @@ from wallaroo.transport.changed_topology import (
     positions_of,
 )
 from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory
-from wallaroo.transport.generators import LoggedSource, from_log
 from wallaroo.transport.identity import CheckpointError, Identity, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.kafka.context import contexts_of
 from wallaroo.transport.kafka.edges import KafkaEdges, Kept
-from wallaroo.transport.kafka.position import Positions
 from wallaroo.transport.log_directory import LogEnds
+from wallaroo.transport.logged import (
+    LoggedSource,
+    at_the_end_of,
+    first_offsets,
+    from_log,
+    runs_from,
+)
 from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.resumption import Stream
@@ -45,9 +52,6 @@ from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, FromTopic, OnDisk
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.machine import Machine
-
-_BATCH = 1 << 20  # payload bytes of the log that are read at once
-_RECORDS = 4096  # and records
 
 
 class Recovery(OnDisk):
@@ -214,73 +218,68 @@ class Recovery(OnDisk):
 
     @override
     def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
-        position, end = self.position, self.log.next_sequence
-        while position < end:
-            stop = self.log.end_within(position, max_bytes=_BATCH, max_records=_RECORDS)
-            stop = min(stop, end)
-            for run in skipped(self.log.runs(position, stop), self.skip):
-                yield from self._of_topic(run, kafka) if kafka else _entries(run)
-            position = stop
+        for runs in runs_from(self.log, self.position):
+            for run in skipped(runs, self.skip):
+                yield from self._entries(run, kafka)
+
+    @override
+    def logged(self) -> Mapping[str, LoggedSource]:
+        logged = {} if self.head is None else self.head.logged
+        known = {name: one for name, one in logged.items() if name in self._application.sources}
+        for source in known.values():
+            source.value()
+        return known
+
+    @override
+    def logged_in_all(self) -> Mapping[str, LoggedSource]:
+        if not self._has(GenSourceConfig, KafkaSourceConfig):
+            return {}
+        return at_the_end_of(self.log, self.position, self.logged(), self.skip)
+
+    @override
+    def first_offsets(self) -> Mapping[str, Mapping[int, int]]:
+        return first_offsets(self.log, self.position) if self._has(KafkaSourceConfig) else {}
 
     @override
     def kafka(self) -> Kept:
-        head, born = self.head, self.checkpoint.born.checkpoint
-        before = {} if head is None else head.positions
-        sources = self._application.sources
-        positions = Positions({name: one for name, one in before.items() if name in sources})
-        end = self.log.next_sequence
-        for sequence in range(self.position, end):  # where sources began stands first
-            (run,) = self.log.runs(sequence, sequence + 1)
-            if run.kind is Kind.TICK:
-                continue  # it may stand for one of a source that is gone
-            if run.kind is not Kind.ASSIGNED:
-                break
-            for record in run.records():
-                assert isinstance(record, Assigned)
-                positions.assigned(record)
-        begin = positions.before(self.position)
+        head, born, end = self.head, self.checkpoint.born.checkpoint, self.log.next_sequence
         if head is None:
-            return Kept(born, begin, end=end)
-        return Kept(born, begin, head.sinks, head.topics, self.position, end)
-
-    @override
-    def generators(self) -> Mapping[str, LoggedSource]:
-        logged = {} if self.head is None else self.head.generators
-        known = {name: one for name, one in logged.items() if name in self._application.sources}
-        for generator in known.values():
-            generator.value()
-        return known
+            return Kept(born, end=end)
+        return Kept(born, head.sinks, head.topics, self.position, end)
 
     @override
     def streams(self) -> Mapping[SinkId, Stream]:
         return {} if self.head is None else self.head.streams
 
-    def _of_topic(self, run: Run, kafka: KafkaEdges) -> Iterator[Entry]:
-        """Yield what a run holds, if it is one of a Kafka source; its place is noted."""
+    def _has(self, *kinds: type) -> bool:
+        sources = self._application.sources.values()
+        return any(isinstance(source.config, kinds) for source in sources)
+
+    def _entries(self, run: Run, kafka: KafkaEdges | None) -> Iterator[Entry]:
+        """Yield what a run holds."""
         source, following = run.source, run.first + len(run.payloads)
-        if run.kind is Kind.OFFSETS:
+        if run.kind is Kind.FRAME:
+            yield source, run.payloads, run.at, None, None
+        elif kafka is not None and run.kind is Kind.OFFSETS:
             partition, first = run.place
-            last = first + len(run.payloads) - 1
-            kafka.positions.read(following, source, partition, last + 1)
-            read = kafka.fetch(source, partition, first, last)
+            read = kafka.fetch(source, partition, first, first + len(run.payloads) - 1)
             yield FromTopic(source, skipped_of_topic(run.first, read, self.skip), run.at)
-        elif run.kind is Kind.CONSUMED:
+        elif kafka is not None and run.kind is Kind.CONSUMED:
             records = [one.record for one in run.records() if isinstance(one, Consumed)]
             for number in {*self.skip}.intersection(range(run.first, following)):
                 left_out = records[number - run.first]
                 value = SkippedPayload(left_out.value or b"", number)
                 records[number - run.first] = replace(left_out, value=value)
-            partition, last = records[-1].partition, records[-1].offset
-            kafka.positions.read(following, source, partition, last + 1)
             whole = kafka.topics[source][1]
             contexts = contexts_of(records[0].offset, {one.offset: one.headers for one in records})
             payloads = records if whole else [one.value for one in records]
-            yield source, payloads, run.at, partition, contexts
+            yield source, payloads, run.at, records[0].partition, contexts
         else:
-            for record in _entries(run):
-                if isinstance(record, Assigned):
-                    kafka.positions.assigned(record)
-                yield record
+            for record in run.records():
+                if isinstance(record, Value):
+                    yield from_log(record)
+                elif isinstance(record, Single):
+                    yield record
 
     @property
     def _is_fresh(self) -> bool:
@@ -317,10 +316,7 @@ class Recovery(OnDisk):
                     log,
                     head.moment.sequence,
                     head.sinks,
-                    positions_of(head.generators)
-                    | {
-                        name: f"the position in {one.topic}" for name, one in head.positions.items()
-                    },
+                    positions_of(head.logged),
                 ),
             ]
         accept_topology(self.checkpoint.directory, identity, application, held, accepted)
@@ -391,14 +387,3 @@ def _accumulator(value: bytes) -> bytes:
     with contextlib.suppress(Exception):  # `restore` says what is wrong with it
         return first_accumulator(pickle.loads(value))  # noqa: S301 - from the owner's directory
     return b""
-
-
-def _entries(run: Run) -> Iterator[Entry]:
-    if run.kind is Kind.FRAME:
-        yield run.source, run.payloads, run.at, None, None
-        return
-    for record in run.records():
-        if isinstance(record, Value):
-            yield from_log(record)
-        elif isinstance(record, Single):
-            yield record

@@ -13,7 +13,6 @@ from typing import Any
 
 from wallaroo.overriding import override
 from wallaroo.topology import Application
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import CheckpointError, Identity, damaged
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import Stamp
@@ -113,19 +112,7 @@ class ReferenceCheckpoint(StoredCheckpoint):
             moment.watermarks,
             entities,
             windows,
-            {
-                name: replace(
-                    head.generators.get(name, LoggedSource()),
-                    ended=time.ended,
-                    position=head.positions.get(name),
-                    partitions={
-                        number: LoggedSource(ended=True)
-                        for number, part in time.partitions.items()
-                        if part.ended
-                    },
-                )
-                for name, time in moment.sources.items()
-            },
+            head.logged,
             head.sinks,
             head.topics,
             head.at,
@@ -184,11 +171,6 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
     cells = cells_in(state)
     blobs = [(place, blob) for place, some in enumerate(cells) for blob in divided(some)]
     logged = state.logged or {}
-    generators = {
-        name: replace(source, ended=False, partitions={})
-        for name, source in logged.items()
-        if source.last or source.behind
-    }
     head = Head(
         state.at,
         Moment(
@@ -200,10 +182,9 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
         ),
         [replace(one, count=len(some)) for one, some in zip(heads, cells, strict=True)],
         state.outputs,
-        generators,
+        logged,
         0,
         len(blobs),
-        {name: source.position for name, source in logged.items() if source.position is not None},
         state.topics,
         state.streams,
     )

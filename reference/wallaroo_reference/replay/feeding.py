@@ -12,8 +12,8 @@ from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.records import Consumed, Frame, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Ended
-from wallaroo.transport.generators import from_log
 from wallaroo.transport.log_format import Kind, Run
+from wallaroo.transport.logged import from_log
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.skipping import skipped, skipping

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from wallaroo.errors import WallarooError
 from wallaroo.topology import SinkId
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.kafka.edges import KafkaEdges
-from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.threads import JobThread
 from wallaroo_reference.cells import Moment
@@ -53,8 +52,7 @@ class _Made:
     packed: list[Packed]
     outputs: dict[SinkId, int]
     stream_ends: dict[SinkId, int]
-    generators: dict[str, LoggedSource]
-    positions: dict[str, Position]
+    logged: dict[str, LoggedSource]
 
 
 class Checkpoints:
@@ -63,8 +61,8 @@ class Checkpoints:
     Args:
         recovery: the open checkpoint.
         machine: the machine, which has been restored.
-        feeder: knows what the log says about generators.
-        kafka: knows it about Kafka sources, and what sinks have found.
+        feeder: knows what the log says of sources.
+        kafka: knows what sinks have found.
         outbox: knows what is delivered.
         edges: the run's; dead letters are on disk too before a checkpoint is.
         thread: writes.
@@ -200,7 +198,6 @@ class Checkpoints:
             self._outbox.made(),
             {id_: before + made[id_] for id_, before in self._ends_before.items()},
             dict(self._feeder.logged),
-            self._kafka.positions.before(moment.sequence),
         )
 
     def _wait_for_sinks(self, made: _Made) -> None:
@@ -265,8 +262,7 @@ class Checkpoints:
             moment=made.moment,
             cells=kinds,
             sinks=sinks,
-            generators=made.generators,
-            positions=made.positions,
+            logged=made.logged,
             topics=self._topics_before | self._kafka.partitions,
             streams=streams,
             first_blob=self._collector.first_blob,

@@ -11,14 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
-from wallaroo.records import Assigned, Tick
+from wallaroo.records import Tick
 from wallaroo.topology import SinkId
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.threads import JobThread, Post
 from wallaroo_reference.checkpoints.on_disk import OnDisk
@@ -73,7 +71,6 @@ class Durable:
         self._clock = clock
         self._on_disk = on_disk
         self._log = on_disk.log
-        self._machine = machine
         self._edges = edges
         self._up = contextlib.ExitStack()  # what is to be closed, the last opened first
         self._up.callback(on_disk.close)
@@ -101,7 +98,7 @@ class Durable:
             topics=kafka.topics,
             ticked=self._log_ticks,
         )
-        self.feeder.logged.update(on_disk.generators())
+        self.feeder.logged.update(on_disk.logged())
         self._checkpoints: Checkpoints | None = None
         if isinstance(on_disk, Recovery):
             self._checkpoints = Checkpoints(
@@ -126,7 +123,7 @@ class Durable:
             edges,
             to_log,
             on_disk.sync,
-            kafka=kafka,
+            topics=kafka.topics,
             whole=on_disk.whole,
             failed=failed,
             log_is_full=self._log_is_full,
@@ -169,8 +166,7 @@ class Durable:
 
         def processed() -> None:
             self._edges.complete()
-            self._edges.go_on_behind(self._generators())
-            self.journal.receive_records(self._begun())
+            self.journal.receive_records(self._kafka.go_on(self._clock()))
             caught_up()
             if self._log.full:
                 self._edges.pause("log")
@@ -204,15 +200,3 @@ class Durable:
     def _log_is_full(self) -> None:
         if self._checkpoints is not None:
             self._checkpoints.soon()
-
-    def _begun(self) -> list[Assigned]:
-        moment = self._machine.moment()
-        return self._kafka.go_on_behind(moment.sequence, moment.sources, self._clock())
-
-    def _generators(self) -> dict[str, LoggedSource]:
-        """Return what the log says about generators; those that have ended make nothing more."""
-        logged = self.feeder.logged
-        return {
-            name: replace(logged.get(name, LoggedSource()), ended=source.ended)
-            for name, source in self._machine.moment().sources.items()
-        }

@@ -14,18 +14,18 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.judging import TooManyItemsError
 from wallaroo.overriding import override
-from wallaroo.records import Single, Tick, Unused, Value
+from wallaroo.records import Assigned, End, Single, Tick, Unused, Value
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter, Ended
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.generators import LoggedSource, LoggedValue
 from wallaroo.transport.kafka.context import Context, Contexts, carry_on, contexts_of
+from wallaroo.transport.logged import LoggedSource, LoggedValue
 from wallaroo.transport.skipping import way_past
 from wallaroo.transport.threads import forked_at, in_child
 from wallaroo_reference.checkpoints.on_disk import FromTopic
@@ -84,6 +84,17 @@ class Outlet(Protocol):
         """Take outputs; the caller may reuse the list."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Gap(Unused):
+    """Numbers of offsets that hold nothing.
+
+    Args:
+        behind: the offset behind them, by partition.
+    """
+
+    behind: Mapping[int, int] = field(default_factory=dict)
+
+
 _log = logging.getLogger("wallaroo.reference")
 
 
@@ -102,7 +113,7 @@ class Feeder(Intake):
         ticked: gets the ticks that are due, which come back by `receive_records`; by default that.
 
     Attributes:
-        logged: what a log says about generators up to their last value that was processed.
+        logged: what the log says of sources up to what was processed.
         tombstones: records of Kafka without a value, by source (kafka-7).
         watch: gets what arrives and what was processed, for figures; `None`: no figures.
         restartable: a restart goes on from a checkpoint.
@@ -225,11 +236,12 @@ class Feeder(Intake):
         contexts = contexts_of(run.run.first, headers)
         entries: list[Entry] = []
         for piece in run.run.pieces(*self._topics[run.source]):
+            behind = contexts.behind(piece if isinstance(piece, int) else len(piece))
             if isinstance(piece, int):
-                entries.append(Unused(run.source, piece, run.at))
+                entries.append(_Gap(run.source, piece, run.at, {run.run.partition: behind.first}))
             else:
                 entries.append((run.source, piece, run.at, run.run.partition, contexts))
-            contexts = contexts.behind(piece if isinstance(piece, int) else len(piece))
+            contexts = behind
         return entries
 
     @property
@@ -338,9 +350,8 @@ class Feeder(Intake):
         first, self._context = queue.popleft(), None
         if not isinstance(first, tuple):
             self._run(lambda: self._machine.take(first))
-            if isinstance(first, LoggedValue):
-                source = self.logged.get(first.source, LoggedSource())
-                self.logged[first.source] = source.after(first.blob)
+            if not isinstance(first, Tick):
+                self.logged[first.source] = _after(first, self._logged(first.source))
             self._hand_on()
             return 1
         name, payloads, at, partition, contexts = first
@@ -367,8 +378,12 @@ class Feeder(Intake):
             self._context = lambda number: contexts.of(number - before)
         if contexts is not None and partition is not None:
             self._say_where(self._topics[name][0], partition, contexts.first - before)
+            self.logged[name] = self._logged(name).read_to({partition: contexts.first + done})
         self._hand_on()
         return done
+
+    def _logged(self, source: str) -> LoggedSource:
+        return self.logged.get(source, LoggedSource())
 
     def _say_where(self, topic: str, partition: int, ahead: int) -> None:
         """Say in dead letters where their records stand: at their numbers and so much ahead."""
@@ -424,6 +439,18 @@ class Feeder(Intake):
         if not self._over:
             self.abandon()
             self._failed(problem)
+
+
+def _after(record: Value | Assigned | Unused | End, source: LoggedSource) -> LoggedSource:
+    """Return what the log says of a source after a record of it."""
+    match record:
+        case LoggedValue():
+            return source.after(record.as_logged)
+        case Value():  # there is no log
+            return source
+        case _Gap(behind=behind):
+            return source.read_to(behind)
+    return source.after(record)
 
 
 def _end_child(source: str, first: int) -> NoReturn:

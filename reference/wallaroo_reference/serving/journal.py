@@ -8,17 +8,16 @@ they sent is on disk (frame-4).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from wallaroo.overriding import override
-from wallaroo.records import Assigned, Single, Value, records_of
+from wallaroo.records import Single, Value, records_of
 from wallaroo.transport.appending import Appender
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.generators import LoggedValue, to_log
 from wallaroo.transport.input_log import InputLog
-from wallaroo.transport.kafka.edges import KafkaEdges
+from wallaroo.transport.logged import LoggedValue, to_log
 from wallaroo.transport.threads import JobThread
 from wallaroo_reference.checkpoints.on_disk import FromTopic
 from wallaroo_reference.serving.feeder import Feeder, Intake
@@ -37,8 +36,8 @@ class Journal(Intake):
         edges: paused while the log takes nothing more.
         thread: has the log synced.
         sync: syncs it; returns its `durable_sequence`.
-        kafka: is told of what Kafka sources have read.
-        whole: of what these read, log the records, not their offsets alone (kafka-2).
+        topics: see `Feeder`.
+        whole: of what Kafka sources read, log the records, not their offsets alone (kafka-2).
         failed: called with an error's text if the log takes nothing any more, ever.
         log_is_full: called when the log has reached its largest size.
     """
@@ -52,7 +51,7 @@ class Journal(Intake):
         thread: JobThread,
         sync: Callable[[], int],
         *,
-        kafka: KafkaEdges,
+        topics: Mapping[str, tuple[str, bool]],
         whole: bool,
         failed: Callable[[str], None],
         log_is_full: Callable[[], None],
@@ -62,7 +61,7 @@ class Journal(Intake):
         self._outbox = outbox
         self._thread = thread
         self._sync_log = sync
-        self._kafka = kafka
+        self._topics = topics
         self._whole = whole
         self._failed = failed
         self._log_is_full = log_is_full
@@ -123,10 +122,7 @@ class Journal(Intake):
         elif isinstance(entry, FromTopic):
             self._log_run(entry)
             self._sync()
-            entry = replace(entry, at=log.latest_at)
-            run = entry.run
-            self._kafka.positions.read(log.next_sequence, entry.source, run.partition, run.last + 1)
-            self._feeder.receive_run(entry)
+            self._feeder.receive_run(replace(entry, at=log.latest_at))
         else:
             latest = log.latest_at
             entry = [replace(record, at=(latest := max(latest, record.at))) for record in entry]
@@ -138,9 +134,6 @@ class Journal(Intake):
                 ]
             )
             self._sync()
-            for record in entry:
-                if isinstance(record, Assigned):
-                    self._kafka.positions.assigned(record)
             self._feeder.receive_records(entry)
         if log.full:
             self._log_is_full()
@@ -150,7 +143,7 @@ class Journal(Intake):
         if not self._whole:
             self._log.append_offsets(source, run.partition, run.first, run.last, at)
             return
-        topic, _ = self._kafka.topics[source]
+        topic, _ = self._topics[source]
         self._log.append_records(records_of(source, run, topic, at))
 
     def _sync(self) -> None:

@@ -96,19 +96,20 @@ def opened_run(
             _restore(on_disk, machine, asked)
         arrival = clock if on_disk is not None or timed else (lambda: 0)
         inlet = Inlet(application, arrival, lasts=asked.checkpoint is not None)
-        kept = Kept() if on_disk is None else on_disk.kafka()
+        logged = {} if on_disk is None else on_disk.logged_in_all()
         kafka = KafkaEdges(
             application,
-            kept.positions,
+            logged,
             inlet,
             loop.post,
             accept_gaps=asked.accept_gaps,
             measured=options.metrics is not None,
             going_on=lambda: inlet.stop.requested_for() <= options.stop_timeout,
+            again={} if on_disk is None else on_disk.first_offsets(),
         )
         with options.interruptible():
             kafka.prepare(
-                kept,
+                Kept() if on_disk is None else on_disk.kafka(),
                 interval=asked.transaction,
                 accept_repeats=asked.accept_repeats,
                 on_room=inlet.sinks_have_room,
@@ -117,6 +118,7 @@ def opened_run(
         machine.topics.update(kafka.partitions)
         streams = {} if on_disk is None else on_disk.streams()
         edges = Edges(application, options, loop, inlet, addresses, clock, kafka, streams)
+        edges.go_on_behind(logged)
         if isinstance(on_disk, Recovery):
             edges.dead_letters.run = on_disk.checkpoint.born.checkpoint
         up.pop_all()  # all is open: it is closed with the parts that have it
@@ -180,7 +182,7 @@ def _on_disk(
 
 def _restore(recovery: Recovery, machine: Machine, asked: CheckpointOptions) -> None:
     recovery.restore(machine)
-    recovery.generators()  # refused now, if one cannot be read
+    recovery.logged()  # refused now, if a value cannot be read back
     refuse_unskippable(recovery.log, recovery.position, asked.skip_record)
     recovery.skip = asked.skip_record
     assert asked.checkpoint is not None

@@ -128,7 +128,7 @@ class Server(Handle):
             loop.call_soon(run.durable.start, self._caught_up)
         else:
             run.edges.complete()
-            run.feeder.receive_records(run.kafka.go_on_behind(0, {}, self._clock()))
+            run.feeder.receive_records(run.kafka.go_on(self._clock()))
 
     def _caught_up(self) -> None:
         """The log's records are processed: the run goes on, unless all sources have ended."""

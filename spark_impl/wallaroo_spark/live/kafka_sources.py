@@ -12,11 +12,12 @@ from wallaroo.topology import Application, SinkId
 from wallaroo.transport.interfaces import OutputSink, Source
 from wallaroo.transport.kafka.destination import brokers_of
 from wallaroo.transport.kafka.sources import KafkaSources
+from wallaroo.transport.logged import first_offsets
 from wallaroo.transport.threads import LoopThread
 from wallaroo_spark.live.intake import Ending, Intake
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
-from wallaroo_spark.live.resume import first_offsets, positions_in
+from wallaroo_spark.live.resume import positions_in
 from wallaroo_spark.live.storage import Storage
 from wallaroo_spark.wire.job import Fetched, Topic
 
@@ -44,7 +45,7 @@ def topics_of(application: Application, metrics: Registry | None) -> dict[str, T
             config.topic,
             brokers_of(config),
             tuple(config.kafka.read().items()),
-            config.isolation_level == "read_committed",
+            config.committed_only,
             config.whole,
             metrics is not None and metrics.on_followed is not None,
         )
@@ -78,17 +79,17 @@ def begun_sources(
     Raises:
         BrokerError: something does not fit (kafka-5).
     """
-    positions = positions_in(storage.logged)
+    begun = positions_in(storage.logged)
     sources = KafkaSources(
         application,
-        positions,
+        storage.logged,
         intake,
         loop.post,
         accept_gaps=own.accept_gaps,
         measured=options.metrics is not None,
         going_on=lambda: ending.problem is None,
         room=None if own.record is not None else feed.room_for_offsets,
-        again=first_offsets(storage.log, storage.checkpoint.position) if positions else {},
+        again=first_offsets(storage.log, storage.checkpoint.position) if begun else {},
     )
     with options.interruptible():
         sources.begin()

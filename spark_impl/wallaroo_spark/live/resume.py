@@ -11,25 +11,24 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wallaroo.config import GenSourceConfig, TCPSinkConfig
 from wallaroo.kafka import KafkaSourceConfig
-from wallaroo.records import Assigned, Consumed, End
 from wallaroo.topology import Application, SinkId
-from wallaroo.transport.generators import LoggedSource
-from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport import logged
 from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.offset_log import Log
 from wallaroo_spark.live.stamped import read_part, write_part
 
-_AT_ONCE = 4 << 20  # bytes of the log that are read at once
+after = logged.after
+
 _GO_ON = (GenSourceConfig, KafkaSourceConfig)  # sources that go on behind what the log has of them
 
 _log = logging.getLogger("wallaroo.spark")
@@ -93,93 +92,6 @@ class ResumeFile:
         if not self.last.sequence or not now.same(self.last):
             write_resume(self._path, now, self._stamp)
             self.last = now
-
-
-def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
-    """Return what is known about the sources after further records."""
-    updated = dict(sources)
-    offsets: dict[str, dict[int, int]] = {}  # by source and partition, behind what is read
-    for run in runs:
-        if run.kind is Kind.OFFSETS:
-            partition, first = run.place
-            offsets.setdefault(run.source, {})[partition] = first + len(run.payloads)
-        elif run.kind not in (Kind.FRAME, Kind.TICK):
-            source = updated.get(run.source, LoggedSource())
-            updated[run.source] = _after(_moved(source, offsets.pop(run.source, {})), run)
-    for name, moved in offsets.items():
-        updated[name] = _moved(updated.get(name, LoggedSource()), moved)
-    return updated
-
-
-def _moved(source: LoggedSource, offsets: Mapping[int, int]) -> LoggedSource:
-    if not offsets:
-        return source
-    position = source.position or Position("", {})
-    position = replace(position, offsets={**position.offsets, **offsets})
-    return replace(source, position=position)
-
-
-def _after(source: LoggedSource, run: Run) -> LoggedSource:
-    if run.kind is Kind.VALUE:
-        for payload in run.payloads:
-            source = source.after(payload)
-        return source
-    position = source.position or Position("", {})
-    for record in run.records():
-        match record:
-            case End(partition=None):
-                source = replace(source, ended=True)
-            case End(partition=int(number)):
-                ended = {**source.partitions, number: LoggedSource(ended=True)}
-                source = replace(source, partitions=ended)
-            case Assigned():
-                position = position.with_assigned(record)
-                source = replace(source, position=position)
-            case Consumed(record=read):
-                position = position.behind(read.partition, read.offset + 1)
-                source = replace(source, position=position)
-    return source
-
-
-def at_the_end_of(log: Log, resume: Resume) -> Mapping[str, LoggedSource]:
-    """Return what is known about the sources after a whole log.
-
-    Raises:
-        InputLogError: it cannot be read.
-    """
-    sources = resume.sources
-    for runs in _from(log, resume.sequence):
-        sources = after(sources, runs)
-    return sources
-
-
-def first_offsets(log: Log, committed: int) -> dict[str, dict[int, int]]:
-    """Return from where tasks fetch what a log names and Spark has not committed.
-
-    Args:
-        log: the log.
-        committed: number of the first record that is not committed.
-
-    Raises:
-        InputLogError: it cannot be read.
-    """
-    first: dict[str, dict[int, int]] = {}
-    for runs in _from(log, committed):
-        for run in runs:
-            if run.kind is Kind.OFFSETS:
-                partition, offset = run.place
-                there = first.setdefault(run.source, {})
-                there[partition] = min(offset, there.get(partition, offset))
-    return first
-
-
-def _from(log: Log, start: int) -> Iterator[Sequence[Run]]:
-    """Yield the runs of a log from a record on, some at a time."""
-    start = max(start, log.first_sequence)
-    while start < log.next_sequence:
-        end = log.end_within(start, max_bytes=_AT_ONCE)
-        yield log.runs(start, end)
-        start = end
 
 
 def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None:

@@ -38,7 +38,7 @@ from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
 from wallaroo_spark.live.remote import Remote
-from wallaroo_spark.live.resume import Resume, positions_in, sources_to_come
+from wallaroo_spark.live.resume import Resume, sources_to_come
 from wallaroo_spark.live.storage import Storage, opened
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.wire.job import CaseSpec, Topic
@@ -139,7 +139,7 @@ def opened_run(
         )
         run = Run(loop, ending, feed, intake, edges, delivery, query, stop)
         intake.begin(edges, stop)
-        begun = sources.go_on(positions_in(storage.logged), storage.logged, clock())
+        begun = sources.go_on(clock())
         ending.when_failed(lambda: _abandon(run))
         if options.metrics is not None:
             figures = _figures(application, options.metrics, storage, run, sources)

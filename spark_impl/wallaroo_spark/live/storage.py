@@ -18,10 +18,10 @@ from wallaroo.transport.changed_topology import (
     positions_of,
 )
 from wallaroo.transport.checkpoint import INPUT
-from wallaroo.transport.generators import LoggedSource
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.log_directory import Admit, LogEnds, read
+from wallaroo.transport.logged import LoggedSource, at_the_end_of
 from wallaroo.transport.old_states import FreshStates
 from wallaroo.transport.private import make_private
 from wallaroo.transport.recording import Recording
@@ -37,7 +37,6 @@ from wallaroo_spark.live.remote import Remote
 from wallaroo_spark.live.resume import (
     Resume,
     ResumeFile,
-    at_the_end_of,
     read_resume,
     resume_of,
     write_resume,
@@ -158,7 +157,7 @@ def opened(
         if last is None:
             yield Storage(checkpoint, log, None, {})
             return
-        logged = at_the_end_of(log, last)
+        logged = at_the_end_of(log, last.sequence, last.sources, options.skip_record)
         for source in logged.values():
             source.value()  # refused now, if it cannot be read back
         resume = None

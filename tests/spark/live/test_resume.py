@@ -8,8 +8,6 @@ from counted import line, text
 from wallaroo_spark.live.offset_log import OffsetLog
 from wallaroo_spark.live.resume import (
     Resume,
-    after,
-    at_the_end_of,
     read_resume,
     resume_of,
     write_resume,
@@ -17,10 +15,11 @@ from wallaroo_spark.live.resume import (
 
 import wallaroo
 from wallaroo.records import Assigned, End, Tick, Value
-from wallaroo.transport.generators import Generators, LoggedSource, encoded
+from wallaroo.transport.generators import Generators
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.logged import LoggedSource, after, at_the_end_of, encoded
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import UNSTAMPED
 
@@ -74,9 +73,9 @@ def test_graph_4_a_generator_goes_on_where_the_log_ended_though_that_is_dropped(
     log.append_records([*logged[: seen // 2], Tick(8), *logged[seen // 2 :]])
     log.sync()
     half = log.next_sequence // 2
-    resume = Resume(half, None, after({}, log.runs(0, half)))
+    before = after({}, log.runs(0, half))
     log.drop_before(half)
-    known = at_the_end_of(log, resume)
+    known = at_the_end_of(log, half, before)
     rest = []
     again = Generators(source(Numbers(odd)), Kept(rest), lambda: 7)
     again.go_on_behind(known)
@@ -88,7 +87,7 @@ def test_graph_4_a_generator_goes_on_where_the_log_ended_though_that_is_dropped(
 def test_graph_4_a_generator_that_has_ended_stays_so(log):
     log.append_records([Value("g", encoded(0)), End("g", 5, "ValueError", "no more")])
     log.sync()
-    known = at_the_end_of(log, Resume())
+    known = at_the_end_of(log, 0, {})
     assert known == {"g": LoggedSource(ended=True, last=encoded(0), behind=0)}
     again = Generators(source(Numbers()), Kept([]), lambda: 7)
     again.go_on_behind(known)
@@ -101,7 +100,7 @@ def test_kafka_3_a_topic_goes_on_where_the_log_ended_though_that_is_dropped(tmp_
     write_resume(tmp_path / "resume", Resume(cut, 7, after({}, log.runs(0, cut))), UNSTAMPED)
     log.drop_before(cut)
     resume = read_resume(tmp_path / "resume")
-    assert at_the_end_of(log, resume)["s"] == LoggedSource(
+    assert at_the_end_of(log, resume.sequence, resume.sources)["s"] == LoggedSource(
         position=Position("id", {0: 3, 1: 45, 2: 0}, 10, {0: 8}, {0: 5, 1: 40}),
         partitions={2: LoggedSource(ended=True)},
     )

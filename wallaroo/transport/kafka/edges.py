@@ -15,18 +15,16 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.overriding import override
 from wallaroo.topology import SinkId
 from wallaroo.transport.kafka.destination import destination_of, persisting
-from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 from wallaroo.transport.kafka.sources import KafkaSources
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a checkpoint says of Kafka.
+    """What a checkpoint says of the outputs to Kafka.
 
     Args:
         id: what tells the checkpoint from every other; `None`: the run has none.
-        positions: of each source that has begun.
         position: number of the record behind those whose effects the stored state has.
         delivered: number of outputs of each sink before the position.
         end: number of the log's next record.
@@ -34,7 +32,6 @@ class Kept:
     """
 
     id: str | None = None
-    positions: Mapping[str, Position] = field(default_factory=dict)
     delivered: Mapping[SinkId, int] = field(default_factory=dict)
     partitions: Mapping[SinkId, int] = field(default_factory=dict)
     position: int = 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from wallaroo.records import Assigned
@@ -47,10 +46,6 @@ class Position:
         ends, starts = [None if some is None else _offsets(some) for some in (*bounds, None)[:2]]
         return cls(topic, _offsets(offsets), at, ends, starts)
 
-    def behind(self, partition: int, offset: int) -> Position:
-        """Return the position once a partition was read up to an offset."""
-        return replace(self, offsets={**self.offsets, partition: offset})
-
     def with_assigned(self, record: Assigned) -> Position:
         """Return the position once a log has said which partitions are read."""
         offsets = {number: first for number, first, _ in record.partitions}
@@ -74,38 +69,3 @@ def _offsets(form: Any) -> dict[int, int]:
     if not {type(number) for pair in offsets.items() for number in pair} <= {int}:
         raise TypeError(f"{form!r:.80} are no offsets")
     return offsets
-
-
-class Positions:
-    """Where the Kafka sources of a run stand, record by record of its log.
-
-    Args:
-        begin: where they stand before the first one.
-    """
-
-    def __init__(self, begin: Mapping[str, Position]) -> None:
-        self._now = dict(begin)
-        self._coming: deque[tuple[int, str, int, int]] = deque()
-
-    def assigned(self, record: Assigned) -> None:
-        """Note that a log says which partitions are read."""
-        before = self._now.get(record.source, Position(record.topic, {}))
-        self._now[record.source] = before.with_assigned(record)
-
-    def read(self, following: int, source: str, partition: int, offset: int) -> None:
-        """Note that a log has records of a partition.
-
-        Args:
-            following: the number behind the last of them.
-            source: whose they are.
-            partition: where they stand.
-            offset: the one behind the last of them.
-        """
-        self._coming.append((following, source, partition, offset))
-
-    def before(self, sequence: int) -> dict[str, Position]:
-        """Return where they stand before a record; never ask for an earlier one afterwards."""
-        while self._coming and self._coming[0][0] <= sequence:
-            _, source, partition, offset = self._coming.popleft()
-            self._now[source] = self._now[source].behind(partition, offset)
-        return dict(self._now)

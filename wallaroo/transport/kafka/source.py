@@ -10,20 +10,21 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from wallaroo.errors import WallarooError
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.metrics.figures import SourceFigures
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, End
 from wallaroo.text import escaped
 from wallaroo.transport.interfaces import Receiver, Source
-from wallaroo.transport.kafka.beginning import Reading, begin, offsets_of
+from wallaroo.transport.kafka.beginning import begin, offsets_of
 from wallaroo.transport.kafka.cluster import (
     BrokerError,
     BrokersAwayError,
@@ -34,6 +35,7 @@ from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.planner import RunPlanner
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.reader import RunReader
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.threads import Post
 
 _MOST = 4  # deliveries that wait for the engine
@@ -47,7 +49,8 @@ class KafkaSource(Source):
 
     Args:
         cluster: the brokers.
-        reading: what is read.
+        name: the source's name.
+        config: what is read.
         receiver: the engine's part.
         post: calls a function in the loop's thread.
         measured: find out how far behind the ends of its partitions it is.
@@ -61,7 +64,8 @@ class KafkaSource(Source):
     def __init__(
         self,
         cluster: Cluster,
-        reading: Reading,
+        name: str,
+        config: KafkaSourceConfig,
         receiver: Receiver,
         post: Post,
         *,
@@ -70,10 +74,11 @@ class KafkaSource(Source):
     ) -> None:
         self._cluster = cluster
         self._room_to_plan = room
-        self._reading = reading
-        self._group = reading.group or f"wallaroo-{reading.source}"
+        self._name = name
+        self._config = config
+        self._group = config.group or f"wallaroo-{name}"
+        self._before: Position | None = None  # where an earlier run stood
         self._position: Position | None = None  # where it begins; `None`: it has ended
-        self._wanted: Mapping[int, int] = {}  # where a checkpoint says that it begins
         self.there: Mapping[int, range] = {}
         self._ended: set[int] = set()
         self._receiver = receiver
@@ -87,13 +92,13 @@ class KafkaSource(Source):
         self._may_read.set()
         self._room = threading.Semaphore(_MOST)
         self._thread = threading.Thread(
-            target=self._run, name=f"wallaroo-kafka-{reading.source}", daemon=True
+            target=self._run, name=f"wallaroo-kafka-{name}", daemon=True
         )
 
     @property
     @override
     def received(self) -> Mapping[str, int]:
-        return {self._reading.source: self._count}
+        return {self._name: self._count}
 
     @override
     def start(self) -> None:
@@ -126,13 +131,17 @@ class KafkaSource(Source):
 
     # -- before the run --------------------------------------------------------------------------
 
-    def begin(
-        self, before: Position | None, again: Mapping[int, int], *, accept_gaps: bool
-    ) -> None:
-        """Find out where to begin; see the function of this name."""
-        self._wanted = {} if before is None else before.offsets
+    def begin(self, before: LoggedSource, again: Mapping[int, int], *, accept_gaps: bool) -> None:
+        """Find out where to begin; see the function of this name.
+
+        Args:
+            before: where an earlier run stood.
+            again: see the function.
+            accept_gaps: see the function.
+        """
+        self._before, self._ended = before.position, set(before.partitions)
         self._position, self.there = begin(
-            self._cluster, self._reading, before, again, accept_gaps=accept_gaps
+            self._cluster, self._name, self._config, self._before, again, accept_gaps=accept_gaps
         )
 
     def add_read(self, records: int, size: int) -> None:
@@ -142,47 +151,33 @@ class KafkaSource(Source):
 
     def reader(self, going_on: Callable[[], bool]) -> RunReader:
         """Return a reader of the topic, which reads nothing yet."""
-        reading = self._reading
+        config = self._config
         return RunReader(
             self._cluster,
-            reading.topic,
+            config.topic,
             self._group,
-            committed_only=reading.committed_only,
+            committed_only=config.committed_only,
             going_on=going_on,
         )
 
-    def go_on_behind(
-        self, before: Position | None, ended: Iterable[int], now: int
-    ) -> list[Assigned]:
-        """Begin behind what a log holds, and return what it must say of it first.
+    def go_on(self, now: int) -> list[Assigned]:
+        """Begin to read, and return what a log must say of it first (kafka-1, kafka-6).
 
         Args:
-            before: where the source stands; `None`: it has not begun.
-            ended: partitions that have ended.
             now: the arrival time, in nanoseconds since 1970.
         """
-        begun, self._ended = self._position, set(ended)
+        begun, before = self._position, self._before
         assert begun is not None
-        known = {} if before is None else before.offsets
-        ends = begun.ends or {}
-        # What the log holds further is behind that; else an accepted gap may also lead back.
-        offsets = {
-            partition: at
-            if known.get(partition) == self._wanted.get(partition)
-            else max(known.get(partition, 0), at)
-            for partition, at in begun.offsets.items()
-        }
-        moved = {number: at for number, at in offsets.items() if known.get(number) != at}
-        starts: Mapping[int, int] = offsets
-        if before is None or (ends and not before.ends):
-            moved, at = offsets, now
-        else:
+        offsets, ends = begun.offsets, begun.ends or {}
+        moved, at, starts = offsets, now, offsets
+        if before is not None and (before.ends or not ends):
             at, starts = before.at, before.starts or offsets
-        self._position = replace(begun, offsets=offsets, at=at, starts=starts)
+            moved = {n: first for n, first in offsets.items() if before.offsets.get(n) != first}
+        self._position = replace(begun, at=at, starts=starts)
         if not moved:
             return []
         places = tuple([(number, first, ends.get(number)) for number, first in moved.items()])
-        return [Assigned(self._reading.source, places, now, begun.topic)]
+        return [Assigned(self._name, places, now, begun.topic)]
 
     # -- in the thread ---------------------------------------------------------------------------
 
@@ -201,7 +196,7 @@ class KafkaSource(Source):
                 self._post(self._receiver.input_failed, str(error))
         except client().KafkaException as error:
             if not self._closed.is_set():
-                where = f"topic {escaped(self._reading.topic)}"
+                where = f"topic {escaped(self._config.topic)}"
                 wrong = self._cluster.error(error.args[0], where)
                 self._post(self._receiver.input_failed, str(wrong))
 
@@ -211,12 +206,12 @@ class KafkaSource(Source):
 
         if self._room_to_plan is None:
             return self.reader(going_on)
-        reading = self._reading
+        config = self._config
         return RunPlanner(
             self._cluster,
-            reading.topic,
+            config.topic,
             self._group,
-            committed_only=reading.committed_only,
+            committed_only=config.committed_only,
             going_on=going_on,
             room=self._room_to_plan,
         )
@@ -230,7 +225,7 @@ class KafkaSource(Source):
             runs = reader.some()
             if runs and not self._hand_over(runs, None, reader):
                 return
-            if self._reading.group is not None and time.monotonic() - committed > _COMMIT:
+            if self._config.group is not None and time.monotonic() - committed > _COMMIT:
                 reader.commit()
                 committed = time.monotonic()
             odd = isinstance(reader, RunPlanner) and reader.ends_before
@@ -240,21 +235,21 @@ class KafkaSource(Source):
 
     def _add_partitions(self, reader: RunReader | RunPlanner, before: str) -> None:
         """Read partitions that were added (kafka-6), if the topic is that of before."""
-        reading = self._reading
+        config = self._config
         with contextlib.suppress(BrokersAwayError):
-            topic = self._cluster.topic(reading.topic)
+            topic = self._cluster.topic(config.topic)
             if topic.id != before:
                 raise BrokerError(
-                    f"{reading.source}: topic {escaped(reading.topic)} was made again while it was "
+                    f"{self._name}: topic {escaped(config.topic)} was made again while it was "
                     "read; its records are others (kafka-5)"
                 )
-            if reading.partitions is not None:
+            if config.partitions is not None:
                 return
             added = [number for number in topic.partitions if number not in reader.positions]
             if added:
-                first = offsets_of(self._cluster, reading, added, "earliest")
+                first = offsets_of(self._cluster, config, added, "earliest")
                 places = tuple([(number, offset, None) for number, offset in first.items()])
-                record = Assigned(reading.source, places, topic=topic.id)
+                record = Assigned(self._name, places, topic=topic.id)
                 self._post(self._receiver.receive_records, [record])
                 reader.add(first)
 
@@ -270,7 +265,7 @@ class KafkaSource(Source):
         def end(partition: int) -> None:
             if reader.positions[partition] >= ends[partition] and partition not in self._ended:
                 self._ended.add(partition)
-                record = End(self._reading.source, at, partition=partition)
+                record = End(self._name, at, partition=partition)
                 self._post(self._receiver.receive_records, [record])
 
         for partition in sorted(ends):
@@ -280,7 +275,7 @@ class KafkaSource(Source):
                 return
             end(run.partition)
         if not self._closed.is_set():
-            self._post(self._receiver.receive_records, [End(self._reading.source, at)])
+            self._post(self._receiver.receive_records, [End(self._name, at)])
 
     def _hand_over(
         self, runs: Sequence[KafkaRun], at: int | None, reader: RunReader | RunPlanner
@@ -311,9 +306,9 @@ class KafkaSource(Source):
         return False
 
     def _ask_ends(self, partitions: Collection[int]) -> Mapping[int, Future[Any]]:
-        reading = self._reading
+        config = self._config
         return self._cluster.asked_offsets(
-            reading.topic, partitions, "latest", committed_only=reading.committed_only
+            config.topic, partitions, "latest", committed_only=config.committed_only
         )
 
     # -- in the loop's thread --------------------------------------------------------------------
@@ -323,4 +318,4 @@ class KafkaSource(Source):
         for run in runs:
             if not self._closed.is_set():
                 self._count += len(run.messages)
-                self._receiver.receive_run(self._reading.source, run, at)
+                self._receiver.receive_run(self._name, run, at)

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
 
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.kafka_records import KafkaRecord, KafkaRun
@@ -15,25 +14,12 @@ from wallaroo.records import Assigned
 from wallaroo.text import escaped
 from wallaroo.topology import Application
 from wallaroo.transport.interfaces import Receiver
-from wallaroo.transport.kafka.beginning import Reading
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
 from wallaroo.transport.kafka.destination import brokers_of, persisting
-from wallaroo.transport.kafka.position import Position, Positions
 from wallaroo.transport.kafka.reader import RunReader
 from wallaroo.transport.kafka.source import KafkaSource
+from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.threads import Post
-
-
-class Ended(Protocol):
-    """Says whether a source, or a partition of one, gives nothing any more."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it gives nothing any more."""
-
-    @property
-    def partitions(self) -> Mapping[int, Ended]:
-        """The same for the partitions of a Kafka source."""
 
 
 class KafkaSources:
@@ -41,7 +27,7 @@ class KafkaSources:
 
     Args:
         application: whose.
-        positions: where they stood in the last run, by name; those that have not begun are missing.
+        logged: where they stood in the last run, by name; those that have not begun are missing.
         receiver: the engine's part.
         post: calls a function in the loop's thread.
         accept_gaps: go on where brokers have deleted what was not read yet (kafka-5).
@@ -53,7 +39,6 @@ class KafkaSources:
     Attributes:
         application: whose.
         post: calls a function in the loop's thread.
-        positions: where the sources stand.
         sources: by name.
         topics: of each source the topic's name, and whether its records are needed whole.
 
@@ -65,7 +50,7 @@ class KafkaSources:
     def __init__(
         self,
         application: Application,
-        positions: Mapping[str, Position],
+        logged: Mapping[str, LoggedSource],
         receiver: Receiver,
         post: Post,
         *,
@@ -77,10 +62,9 @@ class KafkaSources:
     ) -> None:
         self.sources: dict[str, KafkaSource] = {}
         self.topics: dict[str, tuple[str, bool]] = {}
-        self.positions = Positions(positions)
         self.application = application
         self.post = post
-        self._before = positions
+        self._logged = logged
         self._again = again
         self._accept_gaps = accept_gaps
         self._going_on = going_on
@@ -92,9 +76,8 @@ class KafkaSources:
                 cluster = Cluster(
                     brokers_of(config), config.kafka.read(), f"source {escaped(name)}"
                 )
-                reading = _reading(name, config)
                 self.sources[name] = KafkaSource(
-                    cluster, reading, receiver, post, measured=measured, room=room
+                    cluster, name, config, receiver, post, measured=measured, room=room
                 )
 
     def begin(self) -> None:
@@ -104,7 +87,7 @@ class KafkaSources:
             BrokerError: something does not fit (kafka-5).
         """
         for name, source in self.sources.items():
-            before, again = self._before.get(name), self._again.get(name, {})
+            before, again = self._logged.get(name, LoggedSource()), self._again.get(name, {})
             persisting(partial(source.begin, before, again, accept_gaps=self._accept_gaps))
 
     def fetch(self, source: str, partition: int, first: int, last: int) -> KafkaRun:
@@ -126,32 +109,19 @@ class KafkaSources:
         run = self._waited(source, reader.exactly(partition, wanted[0], wanted[-1]))
         return run._replace(first=first, last=last)
 
-    def go_on_behind(self, sequence: int, times: Mapping[str, Ended], now: int) -> list[Assigned]:
-        """Let the sources go on, and return what a log has to say of it first (kafka-1, kafka-6).
+    def go_on(self, now: int) -> list[Assigned]:
+        """Let the sources read, once what a log names is fetched; see `KafkaSource.go_on`.
 
         Args:
-            sequence: number of the next record.
-            times: says of each source whether it has ended, and which partitions have.
             now: the arrival time, in nanoseconds since 1970.
         """
-        for reader in self._readers.values():
-            reader.close()
-        self._readers.clear()
-        return self.go_on(self.positions.before(sequence), times, now)
-
-    def go_on(
-        self, positions: Mapping[str, Position], times: Mapping[str, Ended], now: int
-    ) -> list[Assigned]:
-        """Let the sources go on from positions; otherwise as `go_on_behind`."""
+        self.close()
         records = []
         for name, source in self.sources.items():
-            over = times.get(name)
-            if over is None or not over.ended:
-                parts = {} if over is None else over.partitions
-                gone = [number for number, partition in parts.items() if partition.ended]
-                records += source.go_on_behind(positions.get(name), gone, now)
-            else:
+            if self._logged.get(name, LoggedSource()).ended:
                 source.close()
+            else:
+                records += source.go_on(now)
         return records
 
     def look_up(
@@ -198,16 +168,3 @@ class KafkaSources:
             with contextlib.suppress(RuntimeError):
                 reader.close()
         self._readers.clear()
-
-
-def _reading(name: str, config: KafkaSourceConfig) -> Reading:
-    start = config.start
-    return Reading(
-        name,
-        config.topic,
-        config.partitions,
-        dict(start) if isinstance(start, tuple) else start,
-        bounded=config.until == "end",
-        committed_only=config.isolation_level == "read_committed",
-        group=config.group,
-    )

@@ -11,17 +11,23 @@ import wallaroo
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.metrics.figures import TopicPlace
 from wallaroo.records import Assigned
-from wallaroo.transport.kafka.beginning import Reading, begin
+from wallaroo.transport.kafka.beginning import begin
 from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
 from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.reader import RunReader, in_turn
 from wallaroo.transport.kafka.source import KafkaSource
 from wallaroo.transport.kafka.sources import KafkaSources
+from wallaroo.transport.logged import LoggedSource
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
 TRANSACTION = {"transactional.id": "a sender"}
+
+
+def reads(topic, **options):
+    """Return what a source reads; its brokers are told to it otherwise."""
+    return wallaroo.KafkaSourceConfig(topic, "127.0.0.1:1", record, **options)
 
 
 @pytest.fixture
@@ -154,8 +160,9 @@ def test_a_new_run_begins_where_it_is_told(kafka, start, offset):
     topic = kafka.topic(1)
     kafka.send(topic, *[{"value": b"", "timestamp": 1000 * number} for number in range(1, 4)])
     kafka.send(topic, {"value": b"", "timestamp": 2500})
-    reading = Reading("p", topic, start=start)
-    assert begin(Cluster(kafka.address, {}, "p"), reading, None).position.offsets == {0: offset}
+    config = reads(topic, start=start)
+    position, _ = begin(Cluster(kafka.address, {}, "p"), "p", config, None)
+    assert position.offsets == {0: offset}
 
 
 def _made_again(kafka, topic):
@@ -180,7 +187,7 @@ def test_kafka_5_an_offset_behind_all_that_is_there_is_refused(kafka):
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 9})
     with pytest.raises(BrokerError, match=r"offset 9 is wanted, and the partition has .* 0 to 4"):
-        begin(cluster, Reading("p", topic), before)
+        begin(cluster, "p", reads(topic), before)
 
 
 def test_kafka_5_a_gap_in_what_is_read_once_more_is_accepted_too(kafka, caplog):
@@ -188,11 +195,11 @@ def test_kafka_5_a_gap_in_what_is_read_once_more_is_accepted_too(kafka, caplog):
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 4})
-    assert begin(cluster, Reading("p", topic), before, {0: 2}).position == before
+    assert begin(cluster, "p", reads(topic), before, {0: 2})[0] == before
     _shortened(kafka, topic)
     with pytest.raises(BrokerError, match=r"offset 2 is wanted, .* 3 to 4 now; .* --accept-gaps"):
-        begin(cluster, Reading("p", topic), before, {0: 2})
-    begun = begin(cluster, Reading("p", topic), before, {0: 2}, accept_gaps=True)
+        begin(cluster, "p", reads(topic), before, {0: 2})
+    begun = begin(cluster, "p", reads(topic), before, {0: 2}, accept_gaps=True)
     assert begun == (before, {0: range(3, 5)})
     assert "offset 2 is wanted" in caplog.text
 
@@ -200,7 +207,7 @@ def test_kafka_5_a_gap_in_what_is_read_once_more_is_accepted_too(kafka, caplog):
     application = wallaroo.build_application("a", wallaroo.source("p", source).done())
     sources = KafkaSources(
         application,
-        {"p": before},
+        {"p": LoggedSource(position=before)},
         None,
         None,
         accept_gaps=True,
@@ -239,13 +246,14 @@ def test_kafka_5_a_topic_that_is_made_again_while_it_is_read_is_noticed_before_t
     whole_kafka.send(topic, *numbered(5))
     source = KafkaSource(
         Cluster(whole_kafka.address, {}, "p"),
-        Reading("p", topic),
+        "p",
+        reads(topic),
         received,
         lambda call, *arguments: call(*arguments),
         room=lambda: 100,
     )
-    source.begin(None, {}, accept_gaps=False)
-    source.go_on_behind(None, (), 0)
+    source.begin(LoggedSource(), {}, accept_gaps=False)
+    source.go_on(0)
     source.start()
     while not received.order:
         pass
@@ -258,7 +266,7 @@ def test_kafka_5_a_topic_that_is_made_again_while_it_is_read_is_noticed_before_t
 
 def test_a_topic_that_is_not_there_is_named(kafka):
     with pytest.raises(BrokerError, match=r"p: topic nowhere at .*: .*nknown topic"):
-        begin(Cluster(kafka.address, {}, "p"), Reading("p", "nowhere"), None)
+        begin(Cluster(kafka.address, {}, "p"), "p", reads("nowhere"), None)
 
 
 def test_an_option_that_the_client_does_not_know_is_named_without_the_others(kafka):
@@ -272,24 +280,18 @@ def test_kafka_10_a_partition_that_was_added_is_no_part_of_a_bounded_read(kafka)
     topic = kafka.topic(2)
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 0}, 1, {0: 0})  # it had one partition
-    assert begin(cluster, Reading("p", topic, bounded=True), before).position == before
+    assert begin(cluster, "p", reads(topic, until="end"), before)[0] == before
 
 
-@pytest.mark.parametrize(
-    ("logged", "first"),
-    [(9, 5), (12, 12)],
-    ids=["nothing further", "more, whole"],
-)
-def test_kafka_5_an_accepted_gap_may_lead_back_and_is_logged(kafka, logged, first):
+def test_kafka_5_an_accepted_gap_may_lead_back_and_is_logged(kafka):
     topic = kafka.topic()
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 9}, 1)
-    source = KafkaSource(cluster, Reading("p", topic), None, None)
-    source.begin(before, {}, accept_gaps=True)
-    records = source.go_on_behind(before.behind(0, logged), (), 7)
-    expected = [Assigned("p", ((0, 5, None),), 7, before.topic)]
-    assert (records, source._position.offsets) == (expected if first == 5 else [], {0: first})
+    source = KafkaSource(cluster, "p", reads(topic), None, None)
+    source.begin(LoggedSource(position=before), {}, accept_gaps=True)
+    assert source.go_on(7) == [Assigned("p", ((0, 5, None),), 7, before.topic)]
+    assert source._position.offsets == {0: 5}
 
 
 def test_a_coordinator_that_is_not_there_yet_is_waited_for():
@@ -303,11 +305,11 @@ def test_kafka_10_a_read_that_becomes_bounded_has_its_ends_logged(kafka):
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")
     before = Position(cluster.topic(topic).id, {0: 3}, 1)
-    source = KafkaSource(cluster, Reading("p", topic, bounded=True), None, None)
-    source.begin(before, {}, accept_gaps=False)
-    (record,) = source.go_on_behind(before, (), 7)
-    assert record == Assigned("p", ((0, 3, 5),), 7, before.topic)
-    assert source._position == before.with_assigned(record)
+    source = KafkaSource(cluster, "p", reads(topic, until="end"), None, None)
+    source.begin(LoggedSource(position=before), {}, accept_gaps=False)
+    (assigned,) = source.go_on(7)
+    assert assigned == Assigned("p", ((0, 3, 5),), 7, before.topic)
+    assert source._position == before.with_assigned(assigned)
 
 
 def test_figures_say_how_far_a_source_is_behind(kafka, reader):

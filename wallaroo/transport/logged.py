@@ -1,0 +1,226 @@
+"""What an input log says of sources: the values of generators, and where each source goes on.
+
+After a restart a generator goes on behind its last value, and a Kafka source behind the offsets
+that were read; what has ended stays ended (graph-4, kafka-3).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wallaroo.records import Assigned, Consumed, End, Record, Unportable, Value
+from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.log_format import Kind, Run
+from wallaroo.transport.skipping import Readable, SkippedPayload, skipped
+from wallaroo.user_code.failure import describe_error
+
+_AT_ONCE = 1 << 20  # payload bytes of a log that are read at once
+_RECORDS = 4096  # and records
+
+_PICKLED, _UNPORTABLE = b"p", b"u"
+"""What an encoded value begins with."""
+
+
+# -- values of generators --------------------------------------------------------------------------
+
+
+def encoded(value: Any) -> bytes:
+    """Return a generator's value as a log holds it; if it cannot be pickled, why."""
+    try:
+        blob = pickle.dumps(value, 5)
+        pickle.loads(blob)  # noqa: S301 - our own bytes
+    except Exception as error:  # noqa: BLE001 - user code: what it makes may not be portable
+        text = f"{type(error).__name__}: {describe_error(error)}"
+        return _UNPORTABLE + text.encode("utf-8", "surrogatepass")
+    return _PICKLED + blob
+
+
+def decoded(blob: bytes) -> tuple[bytes, str | None]:
+    """Return the pickled value that `encoded` kept, or why there is none; the other is empty."""
+    if isinstance(blob, SkippedPayload):
+        return b"", blob.why
+    if blob.startswith(_UNPORTABLE):
+        return b"", blob[1:].decode("utf-8", "surrogatepass")
+    return blob[1:], None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedValue(Value):
+    """A generator's value that a log holds; its `value` is `Unportable` if that is all it holds.
+
+    Args:
+        blob: what the log holds.
+    """
+
+    blob: bytes = b""
+
+    @property
+    def as_logged(self) -> Value:
+        """The record for `InputLog.append_records`."""
+        return Value(self.source, self.blob, self.at)
+
+
+def to_log(record: Value) -> LoggedValue:
+    """Return a value that a generator has made, in the form in which a log holds it."""
+    blob = encoded(record.value)
+    hindered = decoded(blob)[1]
+    value = record.value if hindered is None else Unportable(hindered)
+    return LoggedValue(record.source, value, record.at, blob)
+
+
+def from_log(record: Value) -> LoggedValue:
+    """Return a value that is read back from a log.
+
+    Args:
+        record: as `InputLog` returns it.
+
+    Raises:
+        CheckpointError: it cannot be read back by this code.
+    """
+    blob = record.value
+    hindered = decoded(blob)[1]
+    value = _read_back(blob) if hindered is None else Unportable(hindered)
+    return LoggedValue(record.source, value, record.at, blob)
+
+
+def _read_back(blob: bytes) -> Any:
+    try:
+        return pickle.loads(decoded(blob)[0])  # noqa: S301 - our own log's
+    except Exception as error:
+        raise CheckpointError(
+            "a value of a generator cannot be read back from the checkpoint: "
+            f"{type(error).__name__}: {error}. Run the application that made it, or begin anew "
+            "with an empty directory"
+        ) from error
+
+
+# -- where sources go on ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LoggedSource:
+    """What a log has said of a source; a generator or a Kafka source goes on from there.
+
+    Args:
+        ended: it has ended.
+        last: its latest value that can be read back, as the log holds it; empty if there is none.
+        behind: number of its values after that one, none of which can be read back. A restart has
+            them made again, to get to the next one, and leaves them out.
+        position: where a Kafka source stands.
+        partitions: of a Kafka source, those that have ended.
+    """
+
+    ended: bool = False
+    last: bytes = b""
+    behind: int = 0
+    position: Position | None = None
+    partitions: Mapping[int, LoggedSource] = field(default_factory=dict)
+
+    def value(self) -> Any:
+        """Return the latest value that can be read back; `None` if there is none.
+
+        Raises:
+            CheckpointError: not by this code.
+        """
+        return _read_back(self.last) if self.last else None
+
+    def after(self, record: Record) -> LoggedSource:
+        """Return what is known after a further record, as the log holds it."""
+        match record:
+            case Value(value=blob) if decoded(blob)[1] is None:
+                return replace(self, last=blob, behind=0)
+            case Value():
+                return replace(self, behind=self.behind + 1)
+            case End(partition=None):
+                return replace(self, ended=True)
+            case End(partition=int(number)):
+                ended = {**self.partitions, number: LoggedSource(ended=True)}
+                return replace(self, partitions=ended)
+            case Assigned():
+                before = self.position or Position(record.topic, {})
+                return replace(self, position=before.with_assigned(record))
+            case Consumed(record=read):
+                return self.read_to({read.partition: read.offset + 1})
+        return self
+
+    def read_to(self, offsets: Mapping[int, int]) -> LoggedSource:
+        """Return what is known once partitions were read up to these offsets."""
+        if not offsets:
+            return self
+        position = self.position or Position("", {})
+        position = replace(position, offsets={**position.offsets, **offsets})
+        return replace(self, position=position)
+
+
+def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
+    """Return what is known about the sources after further records."""
+    updated = dict(sources)
+    offsets: dict[str, dict[int, int]] = {}  # by source and partition, behind what is read
+    for run in runs:
+        if run.kind is Kind.OFFSETS:
+            partition, first = run.place
+            offsets.setdefault(run.source, {})[partition] = first + len(run.payloads)
+        elif run.kind not in (Kind.FRAME, Kind.TICK):
+            source = updated.get(run.source, LoggedSource())
+            source = source.read_to(offsets.pop(run.source, {}))
+            for record in run.records():
+                source = source.after(record)
+            updated[run.source] = source
+    for name, behind in offsets.items():
+        updated[name] = updated.get(name, LoggedSource()).read_to(behind)
+    return updated
+
+
+def at_the_end_of(
+    log: Readable,
+    start: int,
+    sources: Mapping[str, LoggedSource],
+    skip: Collection[int] = (),
+) -> Mapping[str, LoggedSource]:
+    """Return what is known about the sources after a whole log.
+
+    Args:
+        log: the log.
+        start: number of a record.
+        sources: what is known before that record.
+        skip: numbers of records that are left out.
+
+    Raises:
+        InputLogError: it cannot be read.
+    """
+    for runs in runs_from(log, start):
+        sources = after(sources, skipped(runs, skip))
+    return sources
+
+
+def first_offsets(log: Readable, start: int) -> dict[str, dict[int, int]]:
+    """Return from where on what a log only names is read again, by source and partition (kafka-1).
+
+    Args:
+        log: the log.
+        start: number of the first record whose effect is not stored.
+
+    Raises:
+        InputLogError: it cannot be read.
+    """
+    first: dict[str, dict[int, int]] = {}
+    for runs in runs_from(log, start):
+        for run in runs:
+            if run.kind is Kind.OFFSETS:
+                partition, offset = run.place
+                there = first.setdefault(run.source, {})
+                there[partition] = min(offset, there.get(partition, offset))
+    return first
+
+
+def runs_from(log: Readable, start: int) -> Iterator[Sequence[Run]]:
+    """Yield the runs that a log has now, from a record on, some at a time."""
+    start, last = max(start, log.first_sequence), log.next_sequence
+    while start < last:
+        end = min(last, log.end_within(start, max_bytes=_AT_ONCE, max_records=_RECORDS))
+        yield log.runs(start, end)
+        start = end
