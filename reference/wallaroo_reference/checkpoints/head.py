@@ -12,8 +12,7 @@ from typing import Any, get_args
 from wallaroo.json_fields import a_number, a_text, or_none
 from wallaroo.times import SourceMoment
 from wallaroo.topology import SinkId
-from wallaroo.transport.kafka.position import Position
-from wallaroo.transport.logged import LoggedSource
+from wallaroo.transport.logged import LoggedSource, Position
 from wallaroo.transport.resumption import Stream
 from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment

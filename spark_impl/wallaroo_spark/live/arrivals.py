@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from wallaroo.records import Assigned, Consumed, End
 from wallaroo.times import SourceMoment
 from wallaroo.transport.input_log import Kind, Run
-from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.logged import Position
 
 _NOTHING_CAME = SourceMoment(None, None, ended=False)
 

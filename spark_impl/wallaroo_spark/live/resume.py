@@ -20,8 +20,7 @@ from wallaroo.config import GenSourceConfig, TCPSinkConfig
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport import logged
-from wallaroo.transport.kafka.position import Position
-from wallaroo.transport.logged import LoggedSource
+from wallaroo.transport.logged import LoggedSource, Position
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint

@@ -9,8 +9,7 @@ import wallaroo
 from wallaroo.keys import encode_key
 from wallaroo.times import SourceMoment
 from wallaroo.transport.identity import Identity
-from wallaroo.transport.kafka.position import Position
-from wallaroo.transport.logged import LoggedSource, encoded
+from wallaroo.transport.logged import LoggedSource, Position, encoded
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import UNSTAMPED
 from wallaroo.transport.stored_state import StoredEntity, StoredState, StoredWindows

@@ -10,7 +10,7 @@ from wallaroo_spark.live.offset_log import OffsetLog
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.silence import Silence
 from wallaroo.records import Assigned, End
-from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.logged import Position
 
 SECOND = 10**9
 

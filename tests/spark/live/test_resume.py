@@ -18,8 +18,7 @@ from wallaroo.records import Assigned, End, Tick, Value
 from wallaroo.transport.generators import Generators
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
-from wallaroo.transport.kafka.position import Position
-from wallaroo.transport.logged import LoggedSource, after, at_the_end_of, encoded
+from wallaroo.transport.logged import LoggedSource, Position, after, at_the_end_of, encoded
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import UNSTAMPED
 

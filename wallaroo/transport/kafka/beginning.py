@@ -9,7 +9,7 @@ from types import MappingProxyType
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.text import escaped
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster, Topic
-from wallaroo.transport.kafka.position import Position
+from wallaroo.transport.logged import Position
 
 _log = logging.getLogger("wallaroo.kafka")
 

@@ -33,9 +33,8 @@ from wallaroo.transport.kafka.cluster import (
 )
 from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.planner import RunPlanner
-from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.reader import RunReader
-from wallaroo.transport.logged import LoggedSource
+from wallaroo.transport.logged import LoggedSource, Position
 from wallaroo.transport.threads import Post
 
 _MOST = 4  # deliveries that wait for the engine

@@ -14,11 +14,10 @@ from wallaroo.records import Assigned
 from wallaroo.transport.kafka.beginning import begin
 from wallaroo.transport.kafka.cluster import BrokerError, BrokersAwayError, Cluster
 from wallaroo.transport.kafka.lag import Lag
-from wallaroo.transport.kafka.position import Position
 from wallaroo.transport.kafka.reader import RunReader, in_turn
 from wallaroo.transport.kafka.source import KafkaSource
 from wallaroo.transport.kafka.sources import KafkaSources
-from wallaroo.transport.logged import LoggedSource
+from wallaroo.transport.logged import LoggedSource, Position
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
