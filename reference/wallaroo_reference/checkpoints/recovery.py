@@ -64,6 +64,7 @@ class Recovery(OnDisk):
         log_bytes: see `InputLog`.
         record: directory in which the whole input log is kept; `None`: it is not.
         accepted: what is accepted of a checkpoint that another version of the application wrote.
+        skip: numbers of records that `later` marks as left out.
 
     Attributes:
         head: what the checkpoint says; `None`: it is new, or nothing was stored yet.
@@ -72,7 +73,6 @@ class Recovery(OnDisk):
         log: the input log.
         partitions: number of partitions.
         first_blob: number of the first blob that counts once the next checkpoint is stored.
-        skip: numbers of records that `later` marks as left out.
 
     Raises:
         CheckpointError: it cannot be used.
@@ -88,9 +88,10 @@ class Recovery(OnDisk):
         log_bytes: int,
         record: Path | None = None,
         accepted: Accepted = NOTHING_ACCEPTED,
+        skip: Collection[int] = (),
     ) -> None:
         self._application = application
-        self.skip: Collection[int] = ()
+        self._skip = skip
         self.whole = record is not None
         with contextlib.ExitStack() as up:
             try:
@@ -219,7 +220,7 @@ class Recovery(OnDisk):
     @override
     def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
         for runs in runs_from(self.log, self.position):
-            for run in skipped(runs, self.skip):
+            for run in skipped(runs, self._skip):
                 yield from self._entries(run, kafka)
 
     @override
@@ -234,7 +235,7 @@ class Recovery(OnDisk):
     def logged_in_all(self) -> Mapping[str, LoggedSource]:
         if not self._has(GenSourceConfig, KafkaSourceConfig):
             return {}
-        return at_the_end_of(self.log, self.position, self.logged(), self.skip)
+        return at_the_end_of(self.log, self.position, self.logged(), self._skip)
 
     @override
     def first_offsets(self) -> Mapping[str, Mapping[int, int]]:
@@ -263,10 +264,10 @@ class Recovery(OnDisk):
         elif kafka is not None and run.kind is Kind.OFFSETS:
             partition, first = run.place
             read = kafka.fetch(source, partition, first, first + len(run.payloads) - 1)
-            yield FromTopic(source, skipped_of_topic(run.first, read, self.skip), run.at)
+            yield FromTopic(source, skipped_of_topic(run.first, read, self._skip), run.at)
         elif kafka is not None and run.kind is Kind.CONSUMED:
             records = [one.record for one in run.records() if isinstance(one, Consumed)]
-            for number in {*self.skip}.intersection(range(run.first, following)):
+            for number in {*self._skip}.intersection(range(run.first, following)):
                 left_out = records[number - run.first]
                 value = SkippedPayload(left_out.value or b"", number)
                 records[number - run.first] = replace(left_out, value=value)

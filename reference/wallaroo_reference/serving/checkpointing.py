@@ -69,7 +69,6 @@ class Checkpoints:
         interval: seconds from one checkpoint to the next.
         clock: returns the time, in nanoseconds since 1970.
         failed: called with an error's text if checkpoints cannot be made any more.
-        on_stored: called when one is stored, and the log has dropped the records before it.
 
     Attributes:
         stored: number of checkpoints stored in this run.
@@ -89,7 +88,6 @@ class Checkpoints:
         interval: float,
         clock: Callable[[], int],
         failed: Callable[[str], None],
-        on_stored: Callable[[], None],
     ) -> None:
         self.stored = 0
         self.written = None if recovery.head is None else recovery.head.at / 1e9
@@ -103,7 +101,7 @@ class Checkpoints:
         self._interval = interval
         self._clock = clock
         self._failed = failed
-        self._on_stored = on_stored
+        self._when_stored: Callable[[], None] = lambda: None
         head = recovery.head
         self._position = recovery.position
         self._outputs_before = {} if head is None else dict(head.sinks)
@@ -132,6 +130,10 @@ class Checkpoints:
             except (sqlite3.Error, OSError, WallarooError) as error:
                 self._failed(f"the first checkpoint cannot be stored: {error}")
         self._later(self._interval, self._begin)
+
+    def when_stored(self, call: Callable[[], None]) -> None:
+        """Have `call` called when one is stored, and the log has dropped the records before it."""
+        self._when_stored = call
 
     def soon(self) -> None:
         """Make one now, unless one is being made: the log is full."""
@@ -164,7 +166,7 @@ class Checkpoints:
                 # drop the records from the log. Nothing is read before that, so the position will
                 # not change.
                 self._thread.submit(
-                    lambda: self._drop_before(self._position), lambda _: self._on_stored()
+                    lambda: self._drop_before(self._position), lambda _: self._when_stored()
                 )
             self._later(self._interval, self._begin)
             return
@@ -242,7 +244,7 @@ class Checkpoints:
         self._position = made.moment.sequence
         self._busy = False
         self._later(self._interval, self._begin)
-        self._on_stored()
+        self._when_stored()
 
     # -- in the job thread -----------------------------------------------------------------------
 

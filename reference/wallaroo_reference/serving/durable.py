@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from wallaroo.metrics.figures import DISK_IS_FULL, LOG_IS_FULL, KeptFigures
 from wallaroo.metrics.registry import Registry
-from wallaroo.records import Tick
-from wallaroo.topology import SinkId
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.threads import JobThread, Post
@@ -42,91 +40,58 @@ class Durable:
     Args:
         on_disk: the open checkpoint, or what records a run without one; it is closed with this.
         machine: the machine, which has been restored.
+        feeder: gets from the journal what is in the log.
+        outbox: takes what the feeder hands on.
         edges: the run's edges; paused until what the log holds is processed.
+        kafka: the sources and sinks of Kafka; closed with this.
         post: calls a function in the loop's thread.
         interval: seconds from one checkpoint to the next.
         clock: returns the time, in nanoseconds since 1970.
-        timed: see `Feeder`.
         failed: called with an error's text if the run cannot go on.
-        kafka: the sources and sinks of Kafka.
 
     Attributes:
         journal: receives first.
-        feeder: gets from the journal what is in the log.
     """
 
     def __init__(
         self,
         on_disk: OnDisk,
         machine: Machine,
+        feeder: Feeder,
+        outbox: Outbox,
         edges: Edges,
+        kafka: KafkaEdges,
         post: Post,
         *,
         interval: float,
         clock: Callable[[], int],
-        timed: bool,
         failed: Callable[[str], None],
-        kafka: KafkaEdges,
     ) -> None:
         self._clock = clock
         self._on_disk = on_disk
         self._log = on_disk.log
+        self._feeder = feeder
         self._edges = edges
+        self._kafka = kafka
         self._up = contextlib.ExitStack()  # what is to be closed, the last opened first
         self._up.callback(on_disk.close)
         self._up.callback(kafka.close)
         to_log, to_store = [JobThread(f"wallaroo-{name}", post) for name in ("log", "checkpoint")]
         self._up.callback(to_store.close)
         self._up.callback(to_log.close)
-        self._outbox = Outbox(
-            edges.sinks,
-            edges.dead_letters,
-            lambda: machine.sequence,
-            self._log.durable_sequence,
-            failed,
-        )
-        self._up.callback(self._outbox.abandon)
-        self._kafka = kafka
-        self.feeder = Feeder(
-            machine,
-            self._outbox.sinks,
-            self._outbox.add,
-            edges,
-            failed=failed,
-            clock=clock,
-            timed=timed,
-            topics=kafka.topics,
-            ticked=self._log_ticks,
-        )
-        self.feeder.logged.update(on_disk.logged())
+        self._up.callback(outbox.abandon)
         self._checkpoints: Checkpoints | None = None
         if isinstance(on_disk, Recovery):
             self._checkpoints = Checkpoints(
-                on_disk,
-                machine,
-                self.feeder,
-                kafka,
-                self._outbox,
-                edges,
-                to_store,
+                *(on_disk, machine, feeder, kafka, outbox, edges, to_store),
                 interval=interval,
                 clock=clock,
                 failed=failed,
-                on_stored=self._log_was_shortened,
             )
             self._up.callback(self._checkpoints.abandon)
-            self.feeder.restartable = True
         self.journal = Journal(
-            self._log,
-            self.feeder,
-            self._outbox,
-            edges,
-            to_log,
-            on_disk.sync,
-            topics=kafka.topics,
-            whole=on_disk.whole,
+            *(on_disk, feeder, outbox, edges, to_log, kafka.topics, self._checkpoints),
             failed=failed,
-            log_is_full=self._log_is_full,
         )
         self._up.callback(self.journal.abandon)
         edges.pause("replay")
@@ -137,11 +102,6 @@ class Durable:
         if self._checkpoints is None:
             return {}
         return {"checkpoints": self._checkpoints.stored, "log_bytes": self._log.size}
-
-    @property
-    def made(self) -> Mapping[SinkId, int]:
-        """Number of outputs made in this run, by sink."""
-        return self._outbox.made()
 
     def copy_figures(self, metrics: Registry) -> None:
         """Copy the figures of the log and the checkpoint; in any thread."""
@@ -170,12 +130,13 @@ class Durable:
             caught_up()
             if self._log.full:
                 self._edges.pause("log")
-                self._log_is_full()
+                if self._checkpoints is not None:
+                    self._checkpoints.soon()
             self._edges.resume("replay")
 
         if self._checkpoints is not None:
             self._checkpoints.start()
-        self.feeder.begin_with(self._on_disk.later(self._kafka), processed)
+        self._feeder.begin_with(self._on_disk.later(self._kafka), processed)
 
     async def idle(self) -> None:
         """Wait until all that was taken is on disk, and its outputs have left the outbox."""
@@ -190,13 +151,3 @@ class Durable:
     def close(self) -> None:
         """Stop, and close what is on disk; the log is not synced."""
         self._up.close()
-
-    def _log_ticks(self, ticks: Sequence[Tick]) -> None:
-        self.journal.receive_records(ticks)
-
-    def _log_was_shortened(self) -> None:
-        self.journal.room_was_made()
-
-    def _log_is_full(self) -> None:
-        if self._checkpoints is not None:
-            self._checkpoints.soon()

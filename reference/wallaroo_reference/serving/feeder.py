@@ -22,8 +22,10 @@ from wallaroo.judging import TooManyItemsError
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, End, Single, Tick, Unused, Value
 from wallaroo.topology import SinkId
-from wallaroo.trace import DeadLetter, Ended
+from wallaroo.trace import Ended
+from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.edges import Edges
+from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.kafka.context import Context, Contexts, carry_on, contexts_of
 from wallaroo.transport.logged import LoggedSource, LoggedValue
 from wallaroo.transport.skipping import way_past
@@ -31,6 +33,7 @@ from wallaroo.transport.threads import forked_at, in_child
 from wallaroo_reference.checkpoints.on_disk import FromTopic
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
+from wallaroo_reference.serving.outbox import HeldSink, Outbox
 from wallaroo_reference.serving.ticker import Ticker
 from wallaroo_reference.serving.watch import Watch
 
@@ -56,6 +59,10 @@ Entry: TypeAlias = _Frames | Single
 class Intake(Protocol):
     """Takes what the edges have received, with its arrival time: a journal or a feeder."""
 
+    @property
+    def unprocessed(self) -> int:
+        """Number of records that it has taken and that are not processed."""
+
     def receive(self, source: str, payloads: Sequence[bytes], at: int) -> None:
         """Take frames that arrived at one time."""
 
@@ -71,17 +78,6 @@ class Intake(Protocol):
         A feeder calls it once all is processed, a journal once all is on disk. If the run ends
         before, it is not called.
         """
-
-
-class Outlet(Protocol):
-    """Takes the outputs of one sink."""
-
-    @property
-    def full(self) -> bool:
-        """Whether to stop until `Feeder.sinks_have_room` is called."""
-
-    def write(self, outputs: Sequence[bytes]) -> None:
-        """Take outputs; the caller may reuse the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,43 +99,48 @@ class Feeder(Intake):
 
     Args:
         machine: what to feed.
-        sinks: take its outputs.
-        letters: takes its dead letters.
-        edges: paused while no more should be read.
+        edges: paused while no more should be read; take its outputs and dead letters.
+        outbox: takes these in their place, until they may leave; `None`: they leave at once.
         failed: called once with what ended the run, if something does.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         timed: what the machine does can depend on arrival times, and time can make something due.
         topics: of each Kafka source the topic's name, and whether its records are needed whole.
-        ticked: gets the ticks that are due, which come back by `receive_records`; by default that.
+        ticked: gets the ticks that are due, which come back by `receive_records`.
+        logged: what the log says of sources before the first record.
+        restartable: a restart goes on from a checkpoint.
+        watch: gets what arrives and what was processed, for figures; `None`: no figures.
 
     Attributes:
         logged: what the log says of sources up to what was processed.
         tombstones: records of Kafka without a value, by source (kafka-7).
-        watch: gets what arrives and what was processed, for figures; `None`: no figures.
-        restartable: a restart goes on from a checkpoint.
     """
 
     def __init__(
         self,
         machine: Machine,
-        sinks: Mapping[SinkId, Outlet],
-        letters: Callable[[Sequence[DeadLetter]], None],
         edges: Edges,
+        outbox: Outbox | None,
         *,
         failed: Callable[[str], None],
-        clock: Callable[[], int] = time.time_ns,
-        timed: bool = False,
-        topics: Mapping[str, tuple[str, bool]] | None = None,
-        ticked: Callable[[Sequence[Tick]], None] | None = None,
+        clock: Callable[[], int],
+        timed: bool,
+        topics: Mapping[str, tuple[str, bool]],
+        ticked: Callable[[Sequence[Tick]], None],
+        logged: Mapping[str, LoggedSource],
+        restartable: bool,
+        watch: Watch | None,
     ) -> None:
-        self.logged: dict[str, LoggedSource] = {}
+        self.logged = dict(logged)
         self.tombstones: Counter[str] = Counter()
-        self.watch: Watch | None = None
-        self.restartable = False
+        self.watch = watch
+        self._restartable = restartable
         self._machine = machine
         self._edges = edges
-        self._topics = topics or {}
-        self._letters = letters
+        self._topics = topics
+        self._letters: DeadLetters | Outbox = edges.dead_letters
+        sinks: Mapping[SinkId, OutputSink | HeldSink] = edges.sinks
+        if outbox is not None:
+            self._letters, sinks = outbox, outbox.sinks
         self._sinks = list(sinks.values())
         # The machine's lists are drained in place, so they need not be looked up again.
         self._outlets = [(machine.outputs[id_], sink) for id_, sink in sinks.items()]
@@ -149,9 +150,7 @@ class Feeder(Intake):
         self._earlier: Iterator[Entry | FromTopic] | None = None
         self._caught_up: Callable[[], None] = lambda: None
         self._timed = timed
-        self._ticker = Ticker(
-            machine, clock, ticked or self.receive_records, lambda: bool(self._backlog)
-        )
+        self._ticker = Ticker(machine, clock, ticked, lambda: bool(self._backlog))
         self._received = 0  # frames that were received
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._frames = _MOST_FRAMES  # fed at once, as many as a turn allows
@@ -168,8 +167,9 @@ class Feeder(Intake):
         in_child(self._fork)
 
     @property
+    @override
     def unprocessed(self) -> int:
-        """Frames and other records that wait, or waited when the feeder was abandoned."""
+        # Those that wait, or waited when the feeder was abandoned.
         waiting = [len(entry[1]) if isinstance(entry, tuple) else 1 for entry in self._backlog]
         return sum(waiting) + self._abandoned
 
@@ -401,7 +401,7 @@ class Feeder(Intake):
             self._write_dead_letters()
         if self._machine.ended is not None:
             ended = self._machine.ended
-            restarts = self.restartable and ended.kind == "exit"
+            restarts = self._restartable and ended.kind == "exit"
             self._fail(_described(ended) + (way_past(ended.lineage) if restarts else ""))
         elif self._over:
             self._backlog.clear()
@@ -433,7 +433,10 @@ class Feeder(Intake):
     def _write_dead_letters(self) -> None:
         letters = self._machine.dead_letters[:]
         self._machine.dead_letters.clear()
-        self._letters(letters)
+        try:
+            self._letters.add(letters)
+        except WallarooError as error:  # their file takes no more
+            self._fail(str(error))
 
     def _fail(self, problem: str) -> None:
         if not self._over:

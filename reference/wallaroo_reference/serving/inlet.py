@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
-from wallaroo.records import Assigned, End, Value
+from wallaroo.records import Assigned, End, Tick, Value
 from wallaroo.topology import Application
-from wallaroo.trace import DeadLetter
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.interfaces import Receiver
 from wallaroo.transport.stop_clock import StopClock
@@ -64,7 +62,7 @@ class Inlet(Receiver):
         self._feeder.sinks_have_room()
 
     @override
-    def receive_records(self, records: Sequence[Value | Assigned | End]) -> None:
+    def receive_records(self, records: Sequence[Value | Assigned | Tick | End]) -> None:
         self._intake.receive_records(records)
         ends = [record for record in records if isinstance(record, End)]
         self._ended({record.source for record in ends if record.partition is None})
@@ -98,14 +96,6 @@ class Inlet(Receiver):
         if not self._unended - ended:
             _log.warning("every source has ended in an earlier run: nothing more is received")
         self._ended(ended)
-
-    def add_letters(self, letters: Sequence[DeadLetter]) -> None:
-        """Give dead letters to their file; if it cannot take them, the run ends."""
-        try:
-            self._edges.dead_letters.add(letters)
-        except WallarooError as error:
-            self._feeder.abandon()
-            self.fail(str(error))
 
     def fail(self, problem: str) -> None:
         """End the run: receive and process nothing more; deliver the outputs that were made."""

@@ -16,10 +16,10 @@ from wallaroo.overriding import override
 from wallaroo.records import Single, Value, records_of
 from wallaroo.transport.appending import Appender
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.logged import LoggedValue, to_log
 from wallaroo.transport.threads import JobThread
-from wallaroo_reference.checkpoints.on_disk import FromTopic
+from wallaroo_reference.checkpoints.on_disk import FromTopic, OnDisk
+from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.outbox import Outbox
 
@@ -30,44 +30,41 @@ class Journal(Intake):
     """Logs records, and passes them on. Call its methods in the loop's thread.
 
     Args:
-        log: the input log.
+        on_disk: has the input log.
         feeder: gets the records.
         outbox: gets the number up to which records are on disk.
         edges: paused while the log takes nothing more.
         thread: has the log synced.
-        sync: syncs it; returns its `durable_sequence`.
         topics: see `Feeder`.
-        whole: of what Kafka sources read, log the records, not their offsets alone (kafka-2).
+        checkpoints: are made when the log is full, and make room in it; `None`: there are none.
         failed: called with an error's text if the log takes nothing any more, ever.
-        log_is_full: called when the log has reached its largest size.
     """
 
     def __init__(
         self,
-        log: InputLog,
+        on_disk: OnDisk,
         feeder: Feeder,
         outbox: Outbox,
         edges: Edges,
         thread: JobThread,
-        sync: Callable[[], int],
-        *,
         topics: Mapping[str, tuple[str, bool]],
-        whole: bool,
+        checkpoints: Checkpoints | None,
+        *,
         failed: Callable[[str], None],
-        log_is_full: Callable[[], None],
     ) -> None:
-        self._log = log
+        self._on_disk = on_disk
+        self._log = log = on_disk.log
         self._feeder = feeder
         self._outbox = outbox
         self._thread = thread
-        self._sync_log = sync
         self._topics = topics
-        self._whole = whole
         self._failed = failed
-        self._log_is_full = log_is_full
+        self._checkpoints = checkpoints
         self._appender: Appender[_Entry] = Appender(
             self._append, edges, full=lambda: log.full, failed=failed
         )
+        if checkpoints is not None:
+            checkpoints.when_stored(self._appender.room_made)
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
         self._syncing = False
 
@@ -75,6 +72,11 @@ class Journal(Intake):
     def waiting(self) -> int:
         """Number of records that have been read and are not in the log."""
         return sum([_numbers(entry) for entry in self._appender.waiting])
+
+    @property
+    @override
+    def unprocessed(self) -> int:
+        return self._feeder.unprocessed + self.waiting
 
     @property
     def idle(self) -> bool:
@@ -101,10 +103,6 @@ class Journal(Intake):
     @override
     def receive_run(self, run: FromTopic) -> None:
         self._appender.take(run)
-
-    def room_was_made(self) -> None:
-        """Read again, if the log was full and is not any more."""
-        self._appender.room_made()
 
     def abandon(self) -> None:
         """Take nothing more."""
@@ -135,12 +133,12 @@ class Journal(Intake):
             )
             self._sync()
             self._feeder.receive_records(entry)
-        if log.full:
-            self._log_is_full()
+        if log.full and self._checkpoints is not None:
+            self._checkpoints.soon()
 
     def _log_run(self, entry: FromTopic) -> None:
         source, run, at = entry.source, entry.run, entry.at
-        if not self._whole:
+        if not self._on_disk.whole:
             self._log.append_offsets(source, run.partition, run.first, run.last, at)
             return
         topic, _ = self._topics[source]
@@ -149,7 +147,7 @@ class Journal(Intake):
     def _sync(self) -> None:
         if not self._syncing:
             self._syncing = True
-            self._thread.submit(self._sync_log, self._synced)
+            self._thread.submit(self._on_disk.sync, self._synced)
 
     def _synced(self, result: int | Exception) -> None:
         self._syncing = False

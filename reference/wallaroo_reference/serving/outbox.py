@@ -14,8 +14,10 @@ from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import size_of
 from wallaroo.topology import SinkId
 from wallaroo.trace import DeadLetter
-from wallaroo.transport.dead_letters import DeadLetters
+from wallaroo.transport.edges import Edges
+from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.interfaces import OutputSink
+from wallaroo_reference.machine import Machine
 
 LIMIT = 16 << 20
 """When this many bytes wait, nothing more is processed."""
@@ -27,10 +29,9 @@ class Outbox:
     """Holds outputs and dead letters back.
 
     Args:
-        sinks: where outputs go.
-        dead_letters: where these go.
-        sequence: returns the number of the next record that will be processed.
-        durable: the records before this one are on disk already.
+        edges: have the sinks, and take dead letters.
+        machine: makes both.
+        log: has what they are made from.
         failed: called with an error's text if dead letters cannot be written.
 
     Attributes:
@@ -40,16 +41,15 @@ class Outbox:
 
     def __init__(
         self,
-        sinks: Mapping[SinkId, OutputSink],
-        dead_letters: DeadLetters,
-        sequence: Callable[[], int],
-        durable: int,
+        edges: Edges,
+        machine: Machine,
+        log: InputLog,
         failed: Callable[[str], None],
     ) -> None:
-        self.sinks = {id_: HeldSink(self, sink) for id_, sink in sinks.items()}
-        self.durable = durable
-        self._dead_letters = dead_letters
-        self._sequence = sequence
+        self.sinks = {id_: HeldSink(self, sink) for id_, sink in edges.sinks.items()}
+        self.durable = log.durable_sequence
+        self._dead_letters = edges.dead_letters
+        self._machine = machine
         self._failed = failed
         self._held: deque[tuple[int, int, Callable[[], None]]] = deque()
         self._size = 0
@@ -73,7 +73,7 @@ class Outbox:
         """Call `leave` once all that has been processed so far is on disk, in order."""
         if self._broken:
             return
-        sequence = self._sequence()
+        sequence = self._machine.sequence
         if sequence <= self.durable and not self._held:
             leave()
             return

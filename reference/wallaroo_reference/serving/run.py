@@ -1,4 +1,11 @@
-"""The parts of a live run, made in the order in which a frame meets them.
+"""The parts of a live run.
+
+A frame meets them in this order, and each holds the next one::
+
+    edges → inlet → (journal →) feeder → machine; its outputs: feeder → (outbox →) edges
+
+What is in brackets is there with an input log. Beside them, checkpoints store the state, and make
+room in the log.
 
 Each part is made of finished ones. Two pairs need each other: the edges give frames to the inlet,
 which ends them; and a failure that any part finds ends the run. So the inlet begins when all parts
@@ -29,8 +36,9 @@ from wallaroo_reference.isolated.measured import MeasuredInterpreter
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving.durable import Durable
-from wallaroo_reference.serving.feeder import Feeder
+from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.inlet import Inlet
+from wallaroo_reference.serving.outbox import Outbox
 from wallaroo_reference.serving.watch import Watch
 
 
@@ -43,6 +51,7 @@ class Run:
         kafka: sources and sinks of Kafka.
         edges: sources, sinks and dead letters.
         durable: what outlives the run; `None`: nothing does.
+        intake: gets from the inlet what was received: the journal or the feeder.
         feeder: feeds the machine.
         machine: processes records.
         stop: when the run has to stop.
@@ -53,15 +62,11 @@ class Run:
     kafka: KafkaEdges
     edges: Edges
     durable: Durable | None
+    intake: Intake
     feeder: Feeder
     machine: Machine
     stop: StopClock
     silence: Silence
-
-    @property
-    def unprocessed(self) -> int:
-        """Number of records that were received and are not processed; in any thread."""
-        return _unprocessed(self.feeder, self.durable)
 
 
 def opened_run(
@@ -122,39 +127,38 @@ def opened_run(
         if isinstance(on_disk, Recovery):
             edges.dead_letters.run = on_disk.checkpoint.born.checkpoint
         up.pop_all()  # all is open: it is closed with the parts that have it
+    outbox = None if on_disk is None else Outbox(edges, machine, on_disk.log, inlet.fail)
+    watch = None
+    if isinstance(machine, (MeasuredCompiled, MeasuredInterpreter)):
+        watch = Watch(machine, edges, None if outbox is None else outbox.made)
+    feeder = Feeder(
+        *(machine, edges, outbox),
+        failed=inlet.fail,
+        clock=clock,
+        timed=timed,
+        topics=kafka.topics,
+        ticked=inlet.receive_records,
+        logged={} if on_disk is None else on_disk.logged(),
+        restartable=isinstance(on_disk, Recovery),
+        watch=watch,
+    )
     durable = None
-    if on_disk is not None:
+    if on_disk is not None and outbox is not None:
         durable = Durable(
-            on_disk,
-            machine,
-            edges,
-            loop.post,
+            *(on_disk, machine, feeder, outbox, edges, kafka, loop.post),
             interval=asked.checkpoint_interval,
             clock=clock,
-            timed=timed,
             failed=inlet.fail,
-            kafka=kafka,
         )
-        feeder = durable.feeder
-    else:
-        feeder = Feeder(
-            machine,
-            edges.sinks,
-            inlet.add_letters,
-            edges,
-            failed=inlet.fail,
-            clock=clock,
-            timed=timed,
-            topics=kafka.topics,
-        )
-    stop = StopClock(
-        options, loop, edges, lambda: machine.sequence, lambda: _unprocessed(feeder, durable)
-    )
-    inlet.begin(edges, feeder if durable is None else durable.journal, feeder, stop)
-    if isinstance(machine, (MeasuredCompiled, MeasuredInterpreter)):
-        _measure(machine, options, edges, kafka, durable, feeder)
+    intake: Intake = feeder if durable is None else durable.journal
+    stop = StopClock(options, loop, edges, lambda: machine.sequence, lambda: intake.unprocessed)
+    inlet.begin(edges, intake, feeder, stop)
+    if (metrics := options.metrics) is not None:
+        metrics.before_tick(lambda: kafka.copy_figures(metrics))
+        if durable is not None:
+            metrics.before_tick(lambda: durable.copy_figures(metrics))
     silence = Silence(application, machine.moment, lambda: machine.open_windows, options.metrics)
-    return Run(inlet, kafka, edges, durable, feeder, machine, stop, silence)
+    return Run(inlet, kafka, edges, durable, intake, feeder, machine, stop, silence)
 
 
 def _on_disk(
@@ -169,6 +173,7 @@ def _on_disk(
             log_bytes=asked.log_bytes,
             record=asked.record,
             accepted=asked.accepted,
+            skip=asked.skip_record,
         )
     if asked.record is not None:
         return RecordedRun(
@@ -184,26 +189,5 @@ def _restore(recovery: Recovery, machine: Machine, asked: CheckpointOptions) -> 
     recovery.restore(machine)
     recovery.logged()  # refused now, if a value cannot be read back
     refuse_unskippable(recovery.log, recovery.position, asked.skip_record)
-    recovery.skip = asked.skip_record
     assert asked.checkpoint is not None
     say_where_it_begins(asked.checkpoint, recovery.log.next_sequence)
-
-
-def _measure(
-    machine: MeasuredCompiled | MeasuredInterpreter,
-    options: ServeOptions,
-    edges: Edges,
-    kafka: KafkaEdges,
-    durable: Durable | None,
-    feeder: Feeder,
-) -> None:
-    made = None if durable is None else (lambda: durable.made)
-    feeder.watch = Watch(machine, edges, made)
-    if (metrics := options.metrics) is not None:
-        metrics.before_tick(lambda: kafka.copy_figures(metrics))
-        if durable is not None:
-            metrics.before_tick(lambda: durable.copy_figures(metrics))
-
-
-def _unprocessed(feeder: Feeder, durable: Durable | None) -> int:
-    return feeder.unprocessed + (0 if durable is None else durable.journal.waiting)

@@ -184,7 +184,7 @@ class Server(Handle):
             run.machine.findings,
             late=run.machine.late,
             open_windows=0 if self._is_stuck() or self._lasts else run.machine.open_windows,
-            unprocessed=run.unprocessed,
+            unprocessed=run.intake.unprocessed,
             tombstones=self._tombstones,
             silent=run.silence.partitions,
         )
