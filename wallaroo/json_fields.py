@@ -41,6 +41,15 @@ def some_bytes(value: Any) -> bytes:
     return base64.b64decode(a_text(value), validate=True)
 
 
+def by_sink(read: Callable[..., Value], form: Any) -> dict[tuple[str, int], Value]:
+    """Return what `read` makes of the rest of each list, by the sink that begins it.
+
+    Raises:
+        TypeError, ValueError: it is no list of such lists; and as `read`.
+    """
+    return {(a_text(name), a_number(index)): read(*rest) for name, index, *rest in form}
+
+
 def or_none(read: Callable[[Any], Value], value: Any) -> Value | None:
     """Return what `read` makes of a value that is not `None`; raises as that."""
     return None if value is None else read(value)

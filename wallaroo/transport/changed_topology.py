@@ -24,9 +24,10 @@ from wallaroo.transport.identity import (
     source_line,
 )
 from wallaroo.transport.input_log import InputLogError
-from wallaroo.transport.log_directory import read
-from wallaroo.transport.log_format import DamagedBlockError, Kind
+from wallaroo.transport.log_directory import ends, read, runs_of
 from wallaroo.transport.logged import LoggedSource
+from wallaroo.transport.private import told_as
+from wallaroo.transport.skipping import MESSAGES
 from wallaroo.windows import Shape, shape_of, windows_of
 
 _log = logging.getLogger("wallaroo.transport")
@@ -134,13 +135,11 @@ def positions_of(logged: Mapping[str, LoggedSource]) -> dict[str, str]:
 def _waiting(directory: Path, position: int) -> Counter[str]:
     """Return the number of records that hold messages from a position on, by source."""
     waiting: Counter[str] = Counter()
-    try:
-        for file in read(directory)[0]:
-            for run in file.runs(position, max(position, file.next)):
-                if run.kind in (Kind.FRAME, Kind.VALUE, Kind.CONSUMED, Kind.OFFSETS):
-                    waiting[run.source] += len(run.payloads)
-    except (OSError, DamagedBlockError) as error:
-        raise InputLogError(f"the input log {directory} cannot be read: {error}") from error
+    with told_as(InputLogError, f"the input log {directory} cannot be read"):
+        files, _ = read(directory)
+    for run in runs_of(files, position, ends(files).following):
+        if run.kind in MESSAGES:
+            waiting[run.source] += len(run.payloads)
     return waiting
 
 

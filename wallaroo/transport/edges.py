@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import IO
 
 from wallaroo.config import TCPSinkConfig, TCPSourceConfig
@@ -22,7 +23,7 @@ from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.generators import Generators
-from wallaroo.transport.interfaces import KafkaParts, OutputSink, Receiver, Source
+from wallaroo.transport.interfaces import OutputSink, Receiver, Source
 from wallaroo.transport.listener import Address, Listener, listening_sources
 from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.resuming_sink import ResumingSink
@@ -42,7 +43,8 @@ class Edges:
         receiver: the engine's part.
         addresses: see `Listener`.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
-        kafka: the application's sources and sinks of Kafka, prepared; `None`: it has none.
+        of_kafka: the application's sources of Kafka, by name.
+        to_kafka: its sinks of Kafka, prepared, by id.
         streams: of sinks whose peers remember, as an earlier run has left them.
 
     Attributes:
@@ -65,12 +67,13 @@ class Edges:
         receiver: Receiver,
         addresses: Mapping[str, Address] | None = None,
         clock: Callable[[], int] = time.time_ns,
-        kafka: KafkaParts | None = None,
-        streams: Mapping[SinkId, Stream] | None = None,
+        of_kafka: Mapping[str, Source] = MappingProxyType({}),
+        to_kafka: Mapping[SinkId, OutputSink] = MappingProxyType({}),
+        streams: Mapping[SinkId, Stream] = MappingProxyType({}),
     ) -> None:
         self._options = options
-        self._streams = streams or {}
-        self._kafka = kafka
+        self._streams = streams
+        self._to_kafka = to_kafka
         self._loop = loop
         self._receiver = receiver
         self._paused_by: set[str] = set()
@@ -94,8 +97,7 @@ class Edges:
             self.dead_letters.close()
             raise
         self._sources: list[Source] = [*readers, self._listener, self._generators]
-        if kafka is not None:
-            self._sources += kafka.sources.values()
+        self._sources += of_kafka.values()
         self._began = time.monotonic()
         if options.metrics is not None:
             options.metrics.before_tick(self._report)
@@ -303,8 +305,8 @@ class Edges:
                 on_broken=self._receiver.outputs_broken,
             )
         config = sink.config
-        if isinstance(config, KafkaSinkConfig) and self._kafka is not None:
-            return self._kafka.sinks[id_]
+        if id_ in self._to_kafka:
+            return self._to_kafka[id_]
         if not isinstance(config, TCPSinkConfig):
             kind = type(config).__name__
             raise UnsupportedTopology("build-2", f"{id_[0]}/{id_[1]}", f"no sink for a {kind}")

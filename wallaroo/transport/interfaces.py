@@ -22,7 +22,6 @@ from typing import Any, Protocol
 
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.records import Assigned, End, Value
-from wallaroo.topology import SinkId
 
 
 class Source(Protocol):
@@ -126,15 +125,3 @@ class OutputSink(Protocol):
 
     def close(self) -> None:
         """Close; outputs that are not delivered stay `pending`."""
-
-
-class KafkaParts(Protocol):
-    """The Kafka sources and sinks of a run, prepared."""
-
-    @property
-    def sources(self) -> Mapping[str, Source]:
-        """By name."""
-
-    @property
-    def sinks(self) -> Mapping[SinkId, OutputSink]:
-        """By id."""

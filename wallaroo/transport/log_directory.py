@@ -15,13 +15,13 @@ import fcntl
 import logging
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.log_file import LogFile, block_after_bad_one
-from wallaroo.transport.log_format import START, DamagedBlockError, FileHead
+from wallaroo.transport.log_format import START, DamagedBlockError, FileHead, Run
 from wallaroo.transport.private import (
     make_private,
     open_to_others,
@@ -192,6 +192,19 @@ def read(directory: Path) -> tuple[list[LogFile], DamagedBlockError | None]:
             _refuse_gap(files[-1], before, file)
         files.append(file)
     return files, None if bad is None else _torn(files[-1], bad)
+
+
+def runs_of(files: Iterable[LogFile], start: int, until: int) -> Iterator[Run]:
+    """Yield the records of files from number `start` to before `until`, one run for each block.
+
+    Raises:
+        InputLogError: a file was changed meanwhile.
+    """
+    for file in files:
+        try:
+            yield from file.runs(start, until)
+        except (OSError, DamagedBlockError) as error:
+            raise InputLogError(f"the input log's file {file.path}: {error}") from error
 
 
 def _damaged(path: Path, error: DamagedBlockError) -> InputLogError:

@@ -49,26 +49,26 @@ def decoded(blob: bytes) -> tuple[bytes, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class LoggedValue(Value):
-    """A generator's value that a log holds; its `value` is `Unportable` if that is all it holds.
+    """A generator's value as a log holds it: `value` is bytes.
 
     Args:
-        blob: what the log holds.
+        message: what a machine gets; `Unportable` if the log has only why there is nothing.
     """
 
-    blob: bytes = b""
+    message: Any = None
 
     @property
-    def as_logged(self) -> Value:
-        """The record for `InputLog.append_records`."""
-        return Value(self.source, self.blob, self.at)
+    def made(self) -> Value:
+        """The value for a machine."""
+        return Value(self.source, self.message, self.at)
 
 
 def to_log(record: Value) -> LoggedValue:
-    """Return a value that a generator has made, in the form in which a log holds it."""
+    """Return a value that a generator has made, as a log holds it."""
     blob = encoded(record.value)
     hindered = decoded(blob)[1]
-    value = record.value if hindered is None else Unportable(hindered)
-    return LoggedValue(record.source, value, record.at, blob)
+    message = record.value if hindered is None else Unportable(hindered)
+    return LoggedValue(record.source, blob, record.at, message)
 
 
 def from_log(record: Value) -> LoggedValue:
@@ -80,15 +80,15 @@ def from_log(record: Value) -> LoggedValue:
     Raises:
         CheckpointError: it cannot be read back by this code.
     """
-    blob = record.value
-    hindered = decoded(blob)[1]
-    value = _read_back(blob) if hindered is None else Unportable(hindered)
-    return LoggedValue(record.source, value, record.at, blob)
+    return LoggedValue(record.source, record.value, record.at, _read_back(record.value))
 
 
 def _read_back(blob: bytes) -> Any:
+    pickled, hindered = decoded(blob)
+    if hindered is not None:
+        return Unportable(hindered)
     try:
-        return pickle.loads(decoded(blob)[0])  # noqa: S301 - our own log's
+        return pickle.loads(pickled)  # noqa: S301 - our own log's
     except Exception as error:
         raise CheckpointError(
             "a value of a generator cannot be read back from the checkpoint: "

@@ -29,8 +29,8 @@ from wallaroo.transport.identity import (
     write_identity,
 )
 from wallaroo.transport.input_log import InputLogError
-from wallaroo.transport.log_directory import ends, read
-from wallaroo.transport.log_format import DamagedBlockError, Run
+from wallaroo.transport.log_directory import ends, read, runs_of
+from wallaroo.transport.log_format import Run
 from wallaroo.transport.private import make_private, told_as
 from wallaroo.transport.stamps import UNSTAMPED, Stamp
 
@@ -165,8 +165,4 @@ class RecordedLog:
         Raises:
             InputLogError: a file was changed meanwhile.
         """
-        for file in self._files:
-            try:
-                yield from file.runs(start, until)
-            except (OSError, DamagedBlockError) as error:
-                raise InputLogError(f"the input log's file {file.path}: {error}") from error
+        return runs_of(self._files, start, until)

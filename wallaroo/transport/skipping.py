@@ -17,7 +17,8 @@ from wallaroo.trace import Lineage
 from wallaroo.transport.input_log import Kind, Run
 from wallaroo.user_code.calls import CallSite, instrument
 
-_MESSAGES = (Kind.FRAME, Kind.VALUE, Kind.OFFSETS, Kind.CONSUMED)
+MESSAGES = (Kind.FRAME, Kind.VALUE, Kind.OFFSETS, Kind.CONSUMED)
+"""The kinds of records that hold messages."""
 
 
 class SkippedRecordError(Exception):
@@ -92,7 +93,7 @@ def refuse_unskippable(log: Readable, position: int, numbers: Collection[int]) -
             )
         if number >= max(position, log.first_sequence):
             (run,) = log.runs(number, number + 1)
-            if run.kind not in _MESSAGES:
+            if run.kind not in MESSAGES:
                 raise UsageError(
                     f"--skip-record {number}: this record is no message, but of the kind "
                     f"{run.kind.name.lower()}"

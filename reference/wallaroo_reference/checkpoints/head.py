@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from wallaroo.json_fields import a_number, a_text, or_none
+from wallaroo.json_fields import a_number, a_text, by_sink, or_none
 from wallaroo.times import SourceMoment
 from wallaroo.topology import SinkId
 from wallaroo.transport.logged import LoggedSource, Position
@@ -141,19 +141,10 @@ def head_from(text: str) -> Head:
             at=a_number(form["at"]),
             moment=moment,
             cells=cells,
-            sinks={
-                (a_text(pipeline), a_number(index)): a_number(count)
-                for pipeline, index, count in form["sinks"]
-            },
+            sinks=by_sink(a_number, form["sinks"]),
             logged=_logged(moment, form["generators"], form["positions"]),
-            topics={
-                (a_text(pipeline), a_number(index)): a_number(count)
-                for pipeline, index, count in form["topics"]
-            },
-            streams={
-                (a_text(pipeline), a_number(index)): Stream.from_form(*one)
-                for pipeline, index, *one in form.get("streams", ())
-            },
+            topics=by_sink(a_number, form["topics"]),
+            streams=by_sink(Stream.from_form, form.get("streams", ())),
             first_blob=a_number(first_blob),
             next_blob=a_number(next_blob),
         )

@@ -141,7 +141,7 @@ def feed(
         if payloads is None:
             for number, record in enumerate(run.records(), run.first):
                 assert not isinstance(record, (Frame, Consumed))
-                machine.take(from_log(record) if isinstance(record, Value) else record)
+                machine.take(from_log(record).made if isinstance(record, Value) else record)
                 yield number + 1
                 if machine.ended is not None:
                     _let_ctrl_c_through(machine.ended)

@@ -349,9 +349,12 @@ class Feeder(Intake):
         """Feed some of what waits, and hand on its outputs; return how many frames."""
         first, self._context = queue.popleft(), None
         if not isinstance(first, tuple):
-            self._run(lambda: self._machine.take(first))
-            if not isinstance(first, Tick):
-                self.logged[first.source] = _after(first, self._logged(first.source))
+            record = first.made if isinstance(first, LoggedValue) else first
+            self._run(lambda: self._machine.take(record))
+            if isinstance(first, _Gap):
+                self.logged[first.source] = self._logged(first.source).read_to(first.behind)
+            elif isinstance(first, (LoggedValue, Assigned, End)):
+                self.logged[first.source] = self._logged(first.source).after(first)
             self._hand_on()
             return 1
         name, payloads, at, partition, contexts = first
@@ -442,18 +445,6 @@ class Feeder(Intake):
         if not self._over:
             self.abandon()
             self._failed(problem)
-
-
-def _after(record: Value | Assigned | Unused | End, source: LoggedSource) -> LoggedSource:
-    """Return what the log says of a source after a record of it."""
-    match record:
-        case LoggedValue():
-            return source.after(record.as_logged)
-        case Value():  # there is no log
-            return source
-        case _Gap(behind=behind):
-            return source.read_to(behind)
-    return source.after(record)
 
 
 def _end_child(source: str, first: int) -> NoReturn:

@@ -16,7 +16,7 @@ from wallaroo.overriding import override
 from wallaroo.records import Single, Value, records_of
 from wallaroo.transport.appending import Appender
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.logged import LoggedValue, to_log
+from wallaroo.transport.logged import to_log
 from wallaroo.transport.threads import JobThread
 from wallaroo_reference.checkpoints.on_disk import FromTopic, OnDisk
 from wallaroo_reference.serving.checkpointing import Checkpoints
@@ -125,12 +125,7 @@ class Journal(Intake):
             latest = log.latest_at
             entry = [replace(record, at=(latest := max(latest, record.at))) for record in entry]
             entry = [to_log(record) if isinstance(record, Value) else record for record in entry]
-            log.append_records(
-                [
-                    record.as_logged if isinstance(record, LoggedValue) else record
-                    for record in entry
-                ]
-            )
+            log.append_records(entry)
             self._sync()
             self._feeder.receive_records(entry)
         if log.full and self._checkpoints is not None:

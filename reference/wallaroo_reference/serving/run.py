@@ -122,7 +122,12 @@ def opened_run(
             )
         machine.topics.update(kafka.partitions)
         streams = {} if on_disk is None else on_disk.streams()
-        edges = Edges(application, options, loop, inlet, addresses, clock, kafka, streams)
+        edges = Edges(
+            *(application, options, loop, inlet, addresses, clock),
+            of_kafka=kafka.sources,
+            to_kafka=kafka.sinks,
+            streams=streams,
+        )
         edges.go_on_behind(logged)
         if isinstance(on_disk, Recovery):
             edges.dead_letters.run = on_disk.checkpoint.born.checkpoint

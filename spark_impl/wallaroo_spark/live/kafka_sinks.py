@@ -16,12 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from wallaroo.json_fields import a_number, by_sink
 from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.overriding import override
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.kafka.destination import Destination, destination_of, persisting
-from wallaroo.transport.kafka.producing import Position, forgotten, older
+from wallaroo.transport.kafka.producing import Committed, forgotten, older
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.stamped import read_part, write_part
@@ -119,7 +120,7 @@ class KafkaSinks:
                 if there.sink in left:
                     said = "the last micro-batch of the checkpoint is not committed"
                     raise forgotten(there.name, there.brokers, place.group, said)
-                position = Position(0)
+                position = Committed(0)
             _, count = read_note(position.note)
             if count and position.number >= end:
                 raise older(there.name, there.brokers, position.number, end)
@@ -222,11 +223,7 @@ def read_topics(path: Path) -> Mapping[SinkId, int]:
     Raises:
         CheckpointError: the file is damaged, or cannot be read.
     """
-
-    def topics(form: Any) -> Mapping[SinkId, int]:
-        return {(str(name), int(index)): int(count) for name, index, count in form["topics"]}
-
-    return read_part(path, topics) or {}
+    return read_part(path, lambda form: by_sink(a_number, form["topics"])) or {}
 
 
 def write_topics(path: Path, topics: Mapping[SinkId, int], stamp: Stamp) -> None:

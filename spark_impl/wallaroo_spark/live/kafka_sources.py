@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from wallaroo.engine import ServeOptions
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.metrics.registry import Registry
-from wallaroo.topology import Application, SinkId
-from wallaroo.transport.interfaces import OutputSink, Source
+from wallaroo.topology import Application
 from wallaroo.transport.kafka.destination import brokers_of
 from wallaroo.transport.kafka.sources import KafkaSources
 from wallaroo.transport.logged import first_offsets
@@ -20,14 +16,6 @@ from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.resume import positions_in
 from wallaroo_spark.live.storage import Storage
 from wallaroo_spark.wire.job import Fetched, Topic
-
-
-@dataclass(frozen=True)
-class KafkaEnds:
-    """The sources and sinks of a run (`wallaroo.transport.interfaces.KafkaParts`)."""
-
-    sources: Mapping[str, Source]
-    sinks: Mapping[SinkId, OutputSink]
 
 
 def topics_of(application: Application, metrics: Registry | None) -> dict[str, Topic]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo.config import GenSourceConfig, TCPSinkConfig
+from wallaroo.json_fields import a_number, by_sink
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport import logged
@@ -165,8 +166,8 @@ def _resume(form: Any) -> Resume:
         int(form["sequence"]),
         None if due is None else int(due),
         sources,
-        {(name, index): Stream.from_form(*one) for name, index, _, *one in streams},
-        {(name, index): int(before) for name, index, before, *_ in streams},
+        by_sink(lambda _, *one: Stream.from_form(*one), streams),
+        by_sink(lambda before, *_: a_number(before), streams),
     )
 
 

@@ -33,7 +33,7 @@ from wallaroo_spark.live.delivery import Delivery
 from wallaroo_spark.live.figures import Figures
 from wallaroo_spark.live.intake import Ending, Intake
 from wallaroo_spark.live.kafka_sinks import KafkaSinks
-from wallaroo_spark.live.kafka_sources import KafkaEnds, begun_sources, note_fetched, topics_of
+from wallaroo_spark.live.kafka_sources import begun_sources, note_fetched, topics_of
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
@@ -119,8 +119,12 @@ def opened_run(
         sinks = _sinks(application, options, own, storage)
         storage.checkpoint.publish()  # before an output leaves
         feed.case = replace(feed.case, topics=sinks.topics)
-        ends = KafkaEnds(sources.sources, sinks.sinks)
-        edges = Edges(application, options, loop, intake, addresses, clock, ends, _streams(storage))
+        edges = Edges(
+            *(application, options, loop, intake, addresses, clock),
+            of_kafka=sources.sources,
+            to_kafka=sinks.sinks,
+            streams=_streams(storage),
+        )
         edges.dead_letters.run = storage.checkpoint.born.checkpoint
         edges.go_on_behind(storage.logged)
         due = None if storage.resume is None else storage.resume.last.due

@@ -15,13 +15,13 @@ from typing import Any
 from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
-from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.input_log import Run
+from wallaroo.transport.skipping import MESSAGES
 from wallaroo_spark.wire.job import Address, Report
 from wallaroo_spark.worker.plan import plan
 
 _TOGETHER = 0.001  # seconds: reads that arrive within this count as one
 _MOST = 50_000  # reads whose arrival is known one by one
-_MESSAGES = (Kind.FRAME, Kind.VALUE, Kind.OFFSETS, Kind.CONSUMED)
 _FOLLOW = 10.0  # seconds between followed records: following slows a whole micro-batch down
 
 
@@ -60,7 +60,7 @@ class Watch:
         now = self._metrics.monotonic()
         if self._metrics.on_followed is None or now < self._follow_due:
             return None
-        first = next((run for run in runs if run.kind in _MESSAGES), None)
+        first = next((run for run in runs if run.kind in MESSAGES), None)
         if first is None:
             return None
         self._follow_due = now + _FOLLOW

@@ -36,9 +36,9 @@ from wallaroo.topology import SinkId
 from wallaroo.transport.kafka.context import Context, Contexts, carry_on
 from wallaroo.transport.kafka.destination import Destination, persisting
 from wallaroo.transport.kafka.producing import (
+    Committed,
     OutputProducer,
     Place,
-    Position,
     ShutOutError,
     shut_out,
 )
@@ -188,7 +188,7 @@ class _Outlet:
             count = len([output for output in rest if output.number == number])
             if number == self._number:
                 count += self._count
-            self._producer.deliver_once(rest, Position(number, note_of(self._run, count)))
+            self._producer.deliver_once(rest, Committed(number, note_of(self._run, count)))
             self._number, self._count = number, count
         elif rest:
             self._producer.deliver(rest)

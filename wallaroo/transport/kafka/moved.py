@@ -13,7 +13,7 @@ from functools import partial
 from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.kafka.destination import Destination, destination_of, persisting
-from wallaroo.transport.kafka.producing import MOVED, OutputProducer, Place, Position
+from wallaroo.transport.kafka.producing import MOVED, Committed, OutputProducer, Place
 
 
 def exactly_once(application: Application | None) -> list[SinkId]:
@@ -50,5 +50,5 @@ def _mark(there: Destination, client: str) -> None:
     producer = OutputProducer(
         there.name, there.cluster(), there.topic, there.partitions, there.id + client
     )
-    position = producer.take_over(Place(there.id, 0)) or Position(0)
+    position = producer.take_over(Place(there.id, 0)) or Committed(0)
     producer.deliver_once([], position._replace(note=MOVED))

@@ -55,7 +55,7 @@ class Place(NamedTuple):
     partition: int
 
 
-class Position(NamedTuple):
+class Committed(NamedTuple):
     """What is committed with outputs.
 
     Args:
@@ -108,10 +108,10 @@ class OutputProducer:
         self._once = transactional_id is not None
         self._refused: list[KafkaError] = []
         self._began = 0.0  # when the transaction that is open did
-        self._committed: Position | None = None
+        self._committed: Committed | None = None
         self.client: Producer = self._make()
 
-    def take_over(self, place: Place) -> Position | None:
+    def take_over(self, place: Place) -> Committed | None:
         """Shut out every earlier client of the transactional id, and return what it has committed.
 
         Call it once, before the first transaction; if brokers were away, make another client.
@@ -133,7 +133,7 @@ class OutputProducer:
         if committed.error is not None:  # else it would look as if nothing were committed
             raise self._cluster.error(committed.error, f"group {escaped(place.group)}")
         if committed.offset >= 0:
-            self._committed = Position(committed.offset, committed.metadata or "")
+            self._committed = Committed(committed.offset, committed.metadata or "")
             if self._committed.note == MOVED:
                 raise ShutOutError(
                     f"{self._name}: a checkpoint for another engine was made of this one, and the "
@@ -181,7 +181,7 @@ class OutputProducer:
         self.send(outputs)
         self.flush()
 
-    def deliver_once(self, outputs: Sequence[Produced], position: Position) -> None:
+    def deliver_once(self, outputs: Sequence[Produced], position: Committed) -> None:
         """Send outputs in a transaction, and commit it with a position.
 
         Raises:
@@ -195,7 +195,7 @@ class OutputProducer:
             raise self.wrong(error.args[0]) from error
         self.commit(outputs, position)
 
-    def commit(self, outputs: Sequence[Produced], position: Position) -> bool:
+    def commit(self, outputs: Sequence[Produced], position: Committed) -> bool:
         """Commit the open transaction, which has these outputs, with a position.
 
         What the brokers abort is sent again; a step that they did not answer is taken again.
@@ -300,7 +300,7 @@ class OutputProducer:
         too_long = self._is_fenced(error) and time.monotonic() - self._began >= self._longest
         return too_long or error.code() == self._kafka.KafkaError.INVALID_TXN_STATE
 
-    def _take_back(self, position: Position) -> None:
+    def _take_back(self, position: Committed) -> None:
         """Go on with a new client, if nobody else has committed anything meanwhile.
 
         Args:

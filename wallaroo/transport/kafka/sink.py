@@ -23,9 +23,9 @@ from wallaroo.topology import SinkId
 from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.kafka.cluster import Cluster, client
 from wallaroo.transport.kafka.producing import (
+    Committed,
     OutputProducer,
     Place,
-    Position,
     forgotten,
     older,
 )
@@ -136,7 +136,7 @@ class KafkaSink(OutputSink):
             said = "the checkpoint says that outputs were delivered, or may have been"
             raise forgotten(self._name, self._brokers, group, said)
         else:  # from now on, where there is none it was forgotten
-            self._producer.deliver_once([], Position(0))
+            self._producer.deliver_once([], Committed(0))
 
     @property
     def committed(self) -> int | None:
@@ -224,7 +224,7 @@ class KafkaSink(OutputSink):
             if transactions is None:
                 if self._producer.flush():
                     self._post(self._delivered, len(outputs))
-            elif self._producer.commit(outputs, Position(position)):
+            elif self._producer.commit(outputs, Committed(position)):
                 self._post(self._committed, len(outputs), position)
 
     def _next(self, seconds: float) -> Sequence[Produced]:

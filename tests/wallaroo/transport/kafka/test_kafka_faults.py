@@ -10,7 +10,7 @@ from wallaroo.kafka_records import Produced
 from wallaroo.transport.kafka import cluster, planner
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
 from wallaroo.transport.kafka.planner import RunPlanner
-from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
+from wallaroo.transport.kafka.producing import Committed, OutputProducer, Place, ShutOutError
 from wallaroo.transport.kafka.reader import RunReader
 
 MOVED, SLOW = KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.REQUEST_TIMED_OUT
@@ -37,7 +37,7 @@ def deliverer(brokers, once):
     def deliver(*numbers):
         outputs = [Produced(b"%d" % n, None, 0, (), 1_000, n) for n in numbers]
         if once:
-            producer.deliver_once(outputs, Position(numbers[-1] + 1))
+            producer.deliver_once(outputs, Committed(numbers[-1] + 1))
         else:
             producer.deliver(outputs)
 

@@ -13,7 +13,7 @@ from wallaroo.kafka_records import Produced
 from wallaroo.transport.kafka import cluster
 from wallaroo.transport.kafka.cluster import BrokersAwayError, Cluster
 from wallaroo.transport.kafka.destination import persisting
-from wallaroo.transport.kafka.producing import OutputProducer, Place, Position, ShutOutError
+from wallaroo.transport.kafka.producing import Committed, OutputProducer, Place, ShutOutError
 from wallaroo.transport.kafka.sink import KafkaSink, Transactions
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
@@ -153,16 +153,16 @@ def given_up(whole_kafka, monkeypatch):
 
 def test_a_transaction_that_was_open_for_too_long_is_sent_again(kafka, given_up):
     producer, _, topic = given_up
-    assert producer.commit(outputs(0, 1), Position(2))
-    producer.deliver_once(outputs(2), Position(3))
+    assert producer.commit(outputs(0, 1), Committed(2))
+    producer.deliver_once(outputs(2), Committed(3))
     assert values(kafka, topic) == {0: [0, 1, 2]}
 
 
 def test_kafka_16_who_was_shut_out_meanwhile_does_not_come_back(kafka, given_up):
     producer, make, topic = given_up
-    make().deliver_once(outputs(0), Position(1))
+    make().deliver_once(outputs(0), Committed(1))
     with pytest.raises(ShutOutError, match="another run of this checkpoint has begun"):
-        producer.commit(outputs(0, 1), Position(2))
+        producer.commit(outputs(0, 1), Committed(2))
     assert values(kafka, topic) == {0: [0]}
 
 
