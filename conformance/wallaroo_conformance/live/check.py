@@ -19,11 +19,11 @@ from wallaroo_conformance.judge.law import Law, LawResult, Status
 from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.live.checkpoints import moving_scenario
 from wallaroo_conformance.live.kafka import KAFKA_LAWS, SCENARIOS
+from wallaroo_conformance.live.kafka_run import KafkaRun, KafkaScenario
 from wallaroo_conformance.live.random_steps import random_scenario
 from wallaroo_conformance.live.run import LiveRun, Scenario
 from wallaroo_conformance.live.scenarios import SPECIAL
 from wallaroo_conformance.live.served import OTHER, BrokenRuleError
-from wallaroo_conformance.live.topics import KafkaRun, KafkaScenario
 from wallaroo_conformance.search.budget import Outcome
 from wallaroo_conformance.search.running import crash
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from wallaroo.engine import load_engine
 from wallaroo_conformance.judge.law import Law
+from wallaroo_conformance.live.kafka_run import KafkaRun, KafkaScenario
 from wallaroo_conformance.live.served import home_of
-from wallaroo_conformance.live.topics import KafkaRun, KafkaScenario
 
 _LAWS = {
     "kafka-1": "whoever has the log and the topic has the same sequence, after kills and restarts, "
@@ -37,74 +37,74 @@ _KILLS = 4
 
 
 def _bounded(run: KafkaRun) -> None:
-    run.send(commit=True)
-    run.send(commit=False)
-    run.send()
+    run.topics.send(commit=True)
+    run.topics.send(commit=False)
+    run.topics.send()
     run.serve()
     run.end(stop=False)
     run.delivered(exact=True)
 
 
 def _killed(run: KafkaRun) -> None:
-    run.send(commit=True)
+    run.topics.send(commit=True)
     run.serve()
     for number in range(_KILLS):
-        run.send(commit=number % 2 == 0)
+        run.topics.send(commit=number % 2 == 0)
         if number % 2:
             run.delivered()
         run.kill_and_restart()
-    run.send()
+    run.topics.send()
     run.delivered()
     run.end()
     run.delivered()
 
 
 def _grown(run: KafkaRun) -> None:
-    run.send()
+    run.topics.send()
     run.serve()
     run.delivered()
-    run.add_partition()
-    run.send()
+    run.topics.add_partition()
+    run.topics.send()
     run.delivered()
     run.end()
 
 
 def _cut(run: KafkaRun) -> None:
     _round(run)
-    run.delete_records(were_read=True)
-    run.send()
-    run.delete_records(were_read=False)
-    run.refused("kafka-5", run.checkpoint, run.topic, "partition", "offset", "--accept-gaps")
+    run.topics.delete_records(were_read=True)
+    run.topics.send()
+    run.topics.delete_records(were_read=False)
+    run.refused("kafka-5", run.checkpoint, run.topics.read, "partition", "offset", "--accept-gaps")
     run.serve_from(run.checkpoint, accept_gaps=True)
-    run.send()
+    run.topics.send()
     run.delivered()
     run.end()
 
 
 def _made_again(run: KafkaRun) -> None:
     _round(run)
-    run.make_again()
-    run.send()
-    run.send()  # so it has what stands where the run would go on
-    run.refused("kafka-5", run.checkpoint, run.topic, "made again")
+    run.topics.make_again()
+    run.topics.send()
+    run.topics.send()  # so it has what stands where the run would go on
+    run.refused("kafka-5", run.checkpoint, run.topics.read, "made again")
 
 
 def _away(run: KafkaRun) -> None:
-    run.send()
+    run.topics.send()
     run.serve_before_brokers()
     run.end()
 
 
 def _forgotten(run: KafkaRun) -> None:
-    run.send()
+    run.topics.send()
     run.serve()
     run.delivered()
     run.handle.kill()
-    run.delete_positions()
+    run.topics.delete_positions()
     repeated = run.refused_or_served("in/0", "--accept-repeats")
     if repeated:
         run.serve_from(run.checkpoint, accept_repeats=True)
-    run.send()
+    run.topics.send()
     run.delivered(repeated=repeated)
     run.end()
 
@@ -115,7 +115,7 @@ def _shut_out(run: KafkaRun) -> None:
     run.serve()
     first = run.handle
     run.serve_from(copy)
-    run.send()
+    run.topics.send()
     run.delivered()
     run.end()
     run.handle = first
@@ -130,7 +130,7 @@ def _moved(run: KafkaRun) -> None:
     checkpoint, home = run.checkpoint, home_of(run.checkpoint)
     for name, engine, partitions in (("moved", run.other, 3), ("moved again", home, 1)):
         checkpoint = run.moved("scale-2", checkpoint, name, engine, partitions)
-        run.send()
+        run.topics.send()
         run.serve_from(checkpoint, None if engine == home else load_engine(engine))
         run.delivered()
         run.end()
@@ -139,7 +139,7 @@ def _moved(run: KafkaRun) -> None:
 
 
 def _round(run: KafkaRun) -> None:
-    run.send()
+    run.topics.send()
     run.serve()
     run.delivered()
     run.end()

@@ -287,23 +287,20 @@ class LiveRun(ServedRun):
         time.sleep(_STORED)
         self.note(f"{_STORED:g} s pass")
 
+    @override
     def kill(self) -> None:
-        """Kill the server: no sender may see its connection closed in order (frame-4)."""
-        self.note("kill")
-        self.handle.kill()
+        super().kill()
         self._killed = True
         ends = [sender.end() for sender in self.senders]
         for sender in self.senders:
             sender.close()
         self.senders.clear()
-        if "in order" in ends:
+        if "in order" in ends:  # no sender may see its connection closed so
             self.broken(("frame-4",), "a connection is closed as if all was received, not reset")
 
+    @override
     def kill_and_restart(self) -> None:
-        """Kill the server while it works, and start it again from the same checkpoint."""
-        self.kill()
-        self.note("restart")
-        self.handle = self.handle.restart()
+        super().kill_and_restart()
         self._restarted, self._killed = True, False
 
     @override

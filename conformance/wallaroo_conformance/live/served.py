@@ -140,6 +140,17 @@ class ServedRun:
             files = ", ".join(sorted(changed))
             self.broken((rule,), f"files of {directory.name} are changed: {files}")
 
+    def kill(self) -> None:
+        """Kill the engine."""
+        self.note("kill")
+        self.handle.kill()
+
+    def kill_and_restart(self) -> None:
+        """Kill the engine while it works, and start it again from the same checkpoint."""
+        self.kill()
+        self.note("restart")
+        self.handle = self.handle.restart()
+
     def ended(self, rules: tuple[str, ...], exit_code: int, *, stop: bool = False) -> Summary:
         """Wait until the run has ended, by itself or by a stop, and return its summary."""
         if stop:
