@@ -18,5 +18,7 @@ def test_a_call_that_waits_for_brokers_does_not_keep_an_error_back():
     def refused():
         raise BrokerError("no position")
 
+    over = threading.Event()
     with pytest.raises(BrokerError, match="no position"):
-        call_at_once([threading.Event().wait, refused])
+        call_at_once([over.wait, refused])
+    over.set()  # else other tests of this process would wait for its thread
