@@ -6,11 +6,13 @@ that were read; what has ended stays ended (graph-4, kafka-3).
 
 from __future__ import annotations
 
+import base64
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wallaroo.json_fields import a_number, or_none, some_bytes
 from wallaroo.records import Assigned, Consumed, End, Record, Unportable, Value
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.log_format import Kind, Run
@@ -180,6 +182,30 @@ class LoggedSource:
     behind: int = 0
     position: Position | None = None
     partitions: Mapping[int, LoggedSource] = field(default_factory=dict)
+
+    @property
+    def form(self) -> list[Any]:
+        """It as values of JSON."""
+        last = base64.b64encode(self.last).decode()
+        position = None if self.position is None else self.position.form
+        return [self.ended, last, self.behind, position, [*self.partitions]]
+
+    @classmethod
+    def from_form(
+        cls, ended: Any, last: Any, behind: Any, position: Any = None, partitions: Any = ()
+    ) -> LoggedSource:
+        """Return the source that `form` gave.
+
+        Raises:
+            TypeError, ValueError: it is none.
+        """
+        return cls(
+            bool(ended),
+            some_bytes(last),
+            a_number(behind),
+            or_none(Position.from_form, position),
+            {a_number(number): LoggedSource(ended=True) for number in partitions},
+        )
 
     def value(self) -> Any:
         """Return the latest value that can be read back; `None` if there is none.

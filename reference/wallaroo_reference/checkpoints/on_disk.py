@@ -17,7 +17,7 @@ from wallaroo.records import Single
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.context import Contexts
-from wallaroo.transport.kafka.edges import KafkaEdges, Kept
+from wallaroo.transport.kafka.edges import KafkaEdges, KeptOutputs
 from wallaroo.transport.logged import LoggedSource
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.resumption import Stream
@@ -102,9 +102,9 @@ class OnDisk(Protocol):
         """
         return {}
 
-    def kafka(self) -> Kept:
+    def kafka(self) -> KeptOutputs:
         """Return what is kept of the outputs to Kafka, before these records."""
-        return Kept()
+        return KeptOutputs()
 
     def streams(self) -> Mapping[SinkId, Stream]:
         """Return the streams of sinks whose peers remember, before these records (sink-9)."""

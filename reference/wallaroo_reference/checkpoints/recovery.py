@@ -32,7 +32,7 @@ from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory
 from wallaroo.transport.identity import CheckpointError, Identity, damaged
 from wallaroo.transport.input_log import InputLog, Kind, Run
 from wallaroo.transport.kafka.context import contexts_of
-from wallaroo.transport.kafka.edges import KafkaEdges, Kept
+from wallaroo.transport.kafka.edges import KafkaEdges, KeptOutputs
 from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.logged import (
     LoggedSource,
@@ -242,11 +242,11 @@ class Recovery(OnDisk):
         return first_offsets(self.log, self.position) if self._has(KafkaSourceConfig) else {}
 
     @override
-    def kafka(self) -> Kept:
+    def kafka(self) -> KeptOutputs:
         head, born, end = self.head, self.checkpoint.born.checkpoint, self.log.next_sequence
         if head is None:
-            return Kept(born, end=end)
-        return Kept(born, head.sinks, head.topics, self.position, end)
+            return KeptOutputs(born, end=end)
+        return KeptOutputs(born, head.sinks, head.topics, self.position, end)
 
     @override
     def streams(self) -> Mapping[SinkId, Stream]:
@@ -271,9 +271,8 @@ class Recovery(OnDisk):
                 left_out = records[number - run.first]
                 value = SkippedPayload(left_out.value or b"", number)
                 records[number - run.first] = replace(left_out, value=value)
-            whole = kafka.topics[source][1]
             contexts = contexts_of(records[0].offset, {one.offset: one.headers for one in records})
-            payloads = records if whole else [one.value for one in records]
+            payloads = records if kafka.topics[source].whole else [one.value for one in records]
             yield source, payloads, run.at, records[0].partition, contexts
         else:
             for record in run.records():

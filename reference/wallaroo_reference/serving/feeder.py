@@ -19,6 +19,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.judging import TooManyItemsError
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, End, Single, Tick, Unused, Value
 from wallaroo.topology import SinkId
@@ -104,7 +105,7 @@ class Feeder(Intake):
         failed: called once with what ended the run, if something does.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
         timed: what the machine does can depend on arrival times, and time can make something due.
-        topics: of each Kafka source the topic's name, and whether its records are needed whole.
+        topics: the configuration of each Kafka source.
         ticked: gets the ticks that are due, which come back by `receive_records`.
         logged: what the log says of sources before the first record.
         restartable: a restart goes on from a checkpoint.
@@ -124,7 +125,7 @@ class Feeder(Intake):
         failed: Callable[[str], None],
         clock: Callable[[], int],
         timed: bool,
-        topics: Mapping[str, tuple[str, bool]],
+        topics: Mapping[str, KafkaSourceConfig],
         ticked: Callable[[Sequence[Tick]], None],
         logged: Mapping[str, LoggedSource],
         restartable: bool,
@@ -226,7 +227,7 @@ class Feeder(Intake):
             self.go_on()
 
     def _without_value(self, source: str, read: Sequence[Any]) -> int:
-        _, whole = self._topics[source]
+        whole = self._topics[source].whole
         return sum([one.value is None for one in read]) if whole else read.count(None)
 
     def pieces(self, run: FromTopic) -> list[Entry]:
@@ -235,7 +236,8 @@ class Feeder(Intake):
         headers = {message.offset(): message.headers() for message in messages}
         contexts = contexts_of(run.run.first, headers)
         entries: list[Entry] = []
-        for piece in run.run.pieces(*self._topics[run.source]):
+        config = self._topics[run.source]
+        for piece in run.run.pieces(config.topic, config.whole):
             behind = contexts.behind(piece if isinstance(piece, int) else len(piece))
             if isinstance(piece, int):
                 entries.append(_Gap(run.source, piece, run.at, {run.run.partition: behind.first}))
@@ -380,7 +382,7 @@ class Feeder(Intake):
                 carry_on(outputs, contexts, before)
             self._context = lambda number: contexts.of(number - before)
         if contexts is not None and partition is not None:
-            self._say_where(self._topics[name][0], partition, contexts.first - before)
+            self._say_where(self._topics[name].topic, partition, contexts.first - before)
             self.logged[name] = self._logged(name).read_to({partition: contexts.first + done})
         self._hand_on()
         return done

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.overriding import override
 from wallaroo.records import Single, Value, records_of
 from wallaroo.transport.appending import Appender
@@ -47,7 +48,7 @@ class Journal(Intake):
         outbox: Outbox,
         edges: Edges,
         thread: JobThread,
-        topics: Mapping[str, tuple[str, bool]],
+        topics: Mapping[str, KafkaSourceConfig],
         checkpoints: Checkpoints | None,
         *,
         failed: Callable[[str], None],
@@ -136,7 +137,7 @@ class Journal(Intake):
         if not self._on_disk.whole:
             self._log.append_offsets(source, run.partition, run.first, run.last, at)
             return
-        topic, _ = self._topics[source]
+        topic = self._topics[source].topic
         self._log.append_records(records_of(source, run, topic, at))
 
     def _sync(self) -> None:

@@ -24,7 +24,7 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import FILES
-from wallaroo.transport.kafka.edges import KafkaEdges, Kept
+from wallaroo.transport.kafka.edges import KafkaEdges, KeptOutputs
 from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
@@ -114,7 +114,7 @@ def opened_run(
         )
         with options.interruptible():
             kafka.prepare(
-                Kept() if on_disk is None else on_disk.kafka(),
+                KeptOutputs() if on_disk is None else on_disk.kafka(),
                 interval=asked.transaction,
                 accept_repeats=asked.accept_repeats,
                 on_room=inlet.sinks_have_room,

@@ -9,7 +9,6 @@ this file of the checkpoint is written with what holds at the end of that batch.
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -160,7 +159,7 @@ def read_resume(path: Path) -> Resume | None:
 
 def _resume(form: Any) -> Resume:
     due = form["due"]
-    sources = {name: _source(*one) for name, one in form["sources"].items()}
+    sources = {name: LoggedSource.from_form(*one) for name, one in form["sources"].items()}
     streams = form.get("streams", ())  # earlier releases wrote none
     return Resume(
         int(form["sequence"]),
@@ -168,18 +167,6 @@ def _resume(form: Any) -> Resume:
         sources,
         by_sink(lambda _, *one: Stream.from_form(*one), streams),
         by_sink(lambda before, *_: a_number(before), streams),
-    )
-
-
-def _source(
-    ended: Any, last: Any, behind: Any, position: Any = None, partitions: Any = ()
-) -> LoggedSource:
-    return LoggedSource(
-        bool(ended),
-        base64.b64decode(last),
-        int(behind),
-        None if position is None else Position.from_form(position),
-        {int(number): LoggedSource(ended=True) for number in partitions},
     )
 
 
@@ -192,13 +179,7 @@ def write_resume(path: Path, resume: Resume, stamp: Stamp) -> None:
     form = {
         "sequence": resume.sequence,
         "due": resume.due,
-        "sources": {
-            name: [
-                *(one.ended, base64.b64encode(one.last).decode(), one.behind),
-                *(one.position and one.position.form, [*one.partitions]),
-            ]
-            for name, one in resume.sources.items()
-        },
+        "sources": {name: one.form for name, one in resume.sources.items()},
         "streams": [
             [*sink, resume.before.get(sink, one.end), *one.form]
             for sink, one in resume.streams.items()

@@ -72,7 +72,8 @@ class Run:
     @property
     def backlog(self) -> int:
         """Number of records received and not delivered; in any thread."""
-        return _backlog(self.feed, self.intake, self.delivery)
+        processed = max(self.delivery.processed, self.feed.committed)
+        return self.feed.received - processed + self.intake.waiting
 
 
 @contextlib.contextmanager
@@ -138,7 +139,7 @@ def opened_run(
             loop,
             edges,
             lambda: (query.stage, feed.planned, feed.committed),
-            lambda: _backlog(feed, intake, delivery),
+            lambda: run.backlog,
             counts_from_progress=True,
         )
         run = Run(loop, ending, feed, intake, edges, delivery, query, stop)
@@ -239,10 +240,6 @@ def _figures(
     if sources.sources:
         metrics.before_tick(lambda: sources.copy_figures(metrics))
     return figures
-
-
-def _backlog(feed: LogFeed, intake: Intake, delivery: Delivery) -> int:
-    return feed.received - max(delivery.processed, feed.committed) + intake.waiting
 
 
 def _abandon(run: Run) -> None:

@@ -20,7 +20,7 @@ from wallaroo.transport.kafka.sources import KafkaSources
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptOutputs:
     """What a checkpoint says of the outputs to Kafka.
 
     Args:
@@ -51,7 +51,7 @@ class KafkaEdges(KafkaSources):
 
     def prepare(
         self,
-        kept: Kept,
+        kept: KeptOutputs,
         *,
         interval: float,
         accept_repeats: bool,

@@ -40,7 +40,7 @@ class KafkaSources:
         application: whose.
         post: calls a function in the loop's thread.
         sources: by name.
-        topics: of each source the topic's name, and whether its records are needed whole.
+        topics: the configuration of each source.
 
     Raises:
         ExtraMissingError: confluent-kafka is not installed.
@@ -61,7 +61,7 @@ class KafkaSources:
         again: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
     ) -> None:
         self.sources: dict[str, KafkaSource] = {}
-        self.topics: dict[str, tuple[str, bool]] = {}
+        self.topics: dict[str, KafkaSourceConfig] = {}
         self.application = application
         self.post = post
         self._logged = logged
@@ -72,7 +72,7 @@ class KafkaSources:
         for name, source in application.sources.items():
             if isinstance(source.config, KafkaSourceConfig):
                 config = source.config
-                self.topics[name] = config.topic, config.whole
+                self.topics[name] = config
                 cluster = Cluster(
                     brokers_of(config), config.kafka.read(), f"source {escaped(name)}"
                 )
@@ -144,7 +144,7 @@ class KafkaSources:
         run = self._waited(source, reader.exactly(partition, offsets[0], offsets[-1]))
         reader.go_to({})
         values = {one.offset(): one.value() for one in run.messages}
-        topic = self.topics[source][0]
+        topic = self.topics[source].topic
         return {
             offset: KafkaRecord(values.get(offset), topic=topic, partition=partition, offset=offset)
             for offset in offsets
