@@ -328,10 +328,14 @@ class InputLog:
         total = 0
         for file in self._covering(from_sequence, stop):
             try:
-                for sequence, length in file.sizes(from_sequence, stop):
-                    total += length
-                    if total > max_bytes and sequence > from_sequence:
-                        return sequence
+                for first, lengths in file.lengths(from_sequence, stop):
+                    if total + sum(lengths) <= max_bytes:
+                        total += sum(lengths)
+                        continue
+                    for sequence, length in enumerate(lengths, first):
+                        total += length
+                        if total > max_bytes and sequence > from_sequence:
+                            return sequence
             except (OSError, DamagedBlockError) as error:
                 raise _unreadable(file, error) from error
         return stop

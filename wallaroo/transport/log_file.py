@@ -15,7 +15,7 @@ import os
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wallaroo.transport.log_format import (
@@ -113,16 +113,18 @@ class LogFile:
         finally:
             os.close(fd)
 
-    def sizes(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Yield (sequence, payload's length in bytes) of the records `start <= sequence < stop`."""
+    def lengths(self, start: int, stop: int) -> Iterator[tuple[int, Sequence[int]]]:
+        """Yield how many bytes the records `start <= sequence < stop` have, block by block.
+
+        Before them stands the sequence of the block's first one.
+        """
         end = self.size
         fd = os.open(self.path, os.O_RDONLY)
         try:
             for offset, head in self._blocks(fd, start, stop, end):
+                first = max(start, head.first)
                 lengths = read_lengths(fd, offset, head)
-                for sequence, length in enumerate(lengths, head.first):
-                    if start <= sequence < stop:
-                        yield sequence, length
+                yield first, lengths[first - head.first : stop - head.first]
         finally:
             os.close(fd)
 

@@ -42,12 +42,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import accumulate, chain, pairwise, repeat
+from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias, overload
 
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
+from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.transport.stamps import STAMP_BYTES, UNSTAMPED, Stamp, from_bytes
 
 _MAGIC = b"wallaroo input log 1\n"
@@ -246,17 +247,15 @@ def encode_block(first: int, kind: Kind, source: str, at: int, payloads: Sequenc
 
 def decode_block(head: Head, body: bytes, start: int, stop: int) -> Run:
     """Return the records with ``start <= sequence < stop`` of a block that `read_block` gave."""
-    position = _HEAD.size + head.name_bytes
-    source = body[_HEAD.size : position].decode()
-    lengths = struct.unpack_from(f">{head.records}I", body, position)
-    places = list(accumulate(lengths, initial=position + 4 * head.records))
-    low, high = max(start - head.first, 0), min(stop - head.first, head.records)
-    payloads: Sequence[bytes]
+    lengths = _HEAD.size + head.name_bytes
+    source = body[_HEAD.size : lengths].decode()
+    data = lengths + 4 * head.records
+    payloads: Sequence[bytes] = ByteStrings.from_table(body[lengths:data], body[data:])
     if head.kind == Kind.OFFSETS:
-        payloads = offsets_of(body[places[0] : places[1]], head.records)[low:high]
-    else:
-        payloads = [body[begin:end] for begin, end in pairwise(places[low : high + 1])]
-    return Run(source, head.first + low, payloads, _KINDS[head.kind], head.at)
+        payloads = offsets_of(payloads[0], head.records)
+    run = Run(source, head.first, payloads, _KINDS[head.kind], head.at)
+    whole = start <= head.first and head.first + head.records <= stop
+    return run if whole else run.part(start, stop)
 
 
 def read_head(fd: int, offset: int) -> tuple[Head, int]:

@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 from wallaroo.overriding import override
 from wallaroo.topology import SinkId
+from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.transport.resumption import LONGEST_LINE, NEW, Lines, ResumptionError, Stream
-from wallaroo.transport.sink import DEFAULT_LIMIT, Backoff, Block, TCPSink
+from wallaroo.transport.sink import DEFAULT_LIMIT, Backoff, TCPSink
 
 SILENT = 8 << 20
 """Bytes that are kept behind for a peer that says at its connections only what it has."""
@@ -139,7 +140,7 @@ class ResumingSink(TCPSink):
 
     def _from(self, number: int) -> bytes:
         """Return the stream from a byte on, if there is any of it."""
-        outputs = [b"".join(block.outputs) for block in self._kept]
+        outputs = [block.data for block in self._kept]
         return b"".join([*self._behind, *outputs])[number - self._first :]
 
     @override
@@ -190,8 +191,8 @@ class ResumingSink(TCPSink):
             self._first += len(behind.popleft())
 
     @override
-    def _delivered(self, block: Block) -> None:
-        self._behind.append(b"".join(block.outputs))
+    def _delivered(self, block: ByteStrings) -> None:
+        self._behind.append(block.data)
         self._following += block.size
 
     @override

@@ -31,6 +31,7 @@ from wallaroo.config import format_address
 from wallaroo.overriding import override
 from wallaroo.text import reason
 from wallaroo.topology import SinkId
+from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.transport.interfaces import OutputSink
 from wallaroo.transport.rate_limit import RateLimited
 from wallaroo.transport.threads import in_child
@@ -38,8 +39,7 @@ from wallaroo.transport.threads import in_child
 DEFAULT_LIMIT = 16 << 20
 """Bytes of outputs, with the memory to keep them, from which a sink is full."""
 
-_BLOCK_COST = 512  # bytes of bookkeeping for a block, roughly
-_OUTPUT_COST = 48  # and for each output in it
+_BLOCK_COST = 512  # bytes of bookkeeping for outputs that were written together, roughly
 _LOOK = 0.05  # seconds between checks of what was acknowledged
 _HURRIED_LOOK = 0.002  # the same while `drain` waits
 _CONNECT_TIMEOUT = 5.0  # seconds
@@ -76,25 +76,9 @@ class Backoff:
         self._next = self._first
 
 
-class Block:
-    """Outputs that were written together."""
-
-    __slots__ = ("cost", "outputs", "size")
-
-    def __init__(self, outputs: Sequence[bytes], size: int) -> None:
-        self.outputs = outputs
-        self.size = size
-        # While they are sent they are in memory twice, single and joined.
-        self.cost = 2 * size + _OUTPUT_COST * len(outputs) + _BLOCK_COST
-
-    def whole(self, acknowledged: int) -> tuple[int, int]:
-        """Return how many outputs are acknowledged completely, and their number of bytes."""
-        end = 0
-        for count, output in enumerate(self.outputs):
-            if end + len(output) > acknowledged:
-                return count, end
-            end += len(output)
-        return len(self.outputs), end
+def _cost(block: ByteStrings) -> int:
+    """Return how many bytes of memory it takes, roughly."""
+    return block.size + block.lengths.itemsize * len(block) + _BLOCK_COST
 
 
 class TCPSink(OutputSink):
@@ -132,7 +116,7 @@ class TCPSink(OutputSink):
         self._connecting: asyncio.Task[None] | None = None
         self._look: asyncio.TimerHandle | None = None
         self._closed = False
-        self._kept: deque[Block] = deque()  # not completely acknowledged, in order
+        self._kept: deque[ByteStrings] = deque()  # not completely acknowledged, in order
         self._cost = 0
         # About the current connection:
         self._sock: socket.socket | None = None
@@ -155,14 +139,13 @@ class TCPSink(OutputSink):
     def write(self, outputs: Sequence[bytes]) -> None:
         if self._kept:
             self._release()
-        data = b"".join(outputs)
-        block = Block(outputs[:], len(data))
+        block = ByteStrings.of(outputs)
         self._kept.append(block)
-        self._cost += block.cost
-        self.pending += len(outputs)
+        self._cost += _cost(block)
+        self.pending += len(block)
         self.bytes_out += block.size
         if self._sock is not None:
-            self._hand_over(data)
+            self._hand_over(block.data)
             if not self._blocked:
                 self._send()
         if self._cost >= self._limit:
@@ -266,7 +249,7 @@ class TCPSink(OutputSink):
         Returns:
             Number of bytes in it before the first block that is kept.
         """
-        self._unsent = deque([memoryview(b"".join(block.outputs)) for block in self._kept])
+        self._unsent = deque([memoryview(block.data) for block in self._kept])
         return 0
 
     def _hand_over(self, data: bytes) -> None:
@@ -342,7 +325,7 @@ class TCPSink(OutputSink):
         while kept and self._released + kept[0].size <= acknowledged:
             block = kept.popleft()
             self._released += block.size
-            self._let_go(len(block.outputs), block.cost)
+            self._let_go(len(block), _cost(block))
             self._delivered(block)
             progress = True
         if progress:
@@ -355,7 +338,7 @@ class TCPSink(OutputSink):
         """Return how many bytes of the connection the peer has acknowledged."""
         return self._handed - unacknowledged(sock)
 
-    def _delivered(self, block: Block) -> None:
+    def _delivered(self, block: ByteStrings) -> None:
         """A block is delivered, and is not kept any more."""
 
     def _let_go(self, outputs: int, cost: int) -> None:
@@ -385,10 +368,9 @@ class TCPSink(OutputSink):
     def _cut_first(self, acknowledged: int) -> None:
         """Cut the first block, which is partly acknowledged, at an output's first byte."""
         block = self._kept[0]
-        count, size = block.whole(acknowledged)
-        rest = Block(block.outputs[count:], block.size - size)
-        self._kept[0] = rest
-        self._let_go(count, block.cost - rest.cost)
+        count = block.within(acknowledged)
+        rest = self._kept[0] = block[count:]
+        self._let_go(count, _cost(block) - _cost(rest))
 
     async def _reconnect(self) -> None:
         await asyncio.sleep(self._backoff.pause())

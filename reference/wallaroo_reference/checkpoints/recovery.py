@@ -260,7 +260,7 @@ class Recovery(OnDisk):
         """Yield what a run holds."""
         source, following = run.source, run.first + len(run.payloads)
         if run.kind is Kind.FRAME:
-            yield source, run.payloads, run.at, None, None
+            yield source, list(run.payloads), run.at, None, None
         elif kafka is not None and run.kind is Kind.OFFSETS:
             partition, first = run.place
             read = kafka.fetch(source, partition, first, first + len(run.payloads) - 1)

@@ -159,7 +159,7 @@ def feed(
 def _contents(application: Application, run: Run) -> tuple[Sequence[Any] | None, int | None]:
     """Return what a machine is fed of a run, and the partition; `None`: single records."""
     if run.kind is Kind.FRAME:
-        return run.payloads, None
+        return list(run.payloads), None
     if run.kind is not Kind.CONSUMED:
         return None, None
     records = [one.record for one in run.records() if isinstance(one, Consumed)]

@@ -164,6 +164,7 @@ def trace_of(
 ) -> Trace:
     """Return the trace of a case that was run without the calls after its end, if it has one."""
     end, numbered = first_end(finished), numbering(finished.fired)
+    outputs = outputs_of(case.application, finished)
     last = records.last if end is None else records[end.lineage[0]]
     now = 0 if last is None else last.at
     state_entities = []
@@ -183,7 +184,7 @@ def trace_of(
         shown = structure_or_kind(load()) if form.coded else structure
         state_entities.append(Entity(member, decode_key(encoded), number, shown, load))
     return Trace(
-        outputs=outputs_of(case.application, finished),
+        outputs={sink: tuple(some) for sink, some in outputs.items()},
         dead_letters=dead_letters_of(
             case.application,
             finished.letters,

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from wallaroo.records import Assigned, Consumed, End
+from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.transport.generators import decoded
 from wallaroo.transport.input_log import Kind, Run
 from wallaroo.transport.skipping import SkippedPayload, skipped
@@ -121,4 +122,6 @@ def _divided(frames: Frames, parts: int) -> list[Frames]:
 def _bytes(run: WireRun) -> int:
     if run.kind is WireKind.OFFSETS:
         return _ASSUMED * len(run.items)
+    if isinstance(run.items, ByteStrings):
+        return run.items.size
     return sum([len(item) for item in run.items if isinstance(item, bytes)])

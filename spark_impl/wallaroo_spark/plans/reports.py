@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Protocol, TypeAlias, TypedDict, cast
 
 import wallaroo.trace
@@ -12,7 +12,7 @@ from wallaroo.records import Consumed, Frame, Record, Tick
 from wallaroo.topology import Application, Sink, SinkId, Step
 from wallaroo.trace import DeadLetter, Ended, Reason
 from wallaroo_spark.wire.lineages import NO_SINK, Lineage, Order, order_of
-from wallaroo_spark.wire.outbox import End, Finished, Letter, Outputs, outputs_in_order
+from wallaroo_spark.wire.outbox import End, Finished, Letter, Outputs, in_order, outputs_in_order
 
 Numbered: TypeAlias = Callable[[Lineage], wallaroo.trace.Lineage]
 """See `wallaroo_spark.wire.lineages.numbering`."""
@@ -41,18 +41,22 @@ def first_end(finished: Finished) -> End | None:
 
 def outputs_of(
     application: Application, finished: Finished, end: Order | None = None
-) -> dict[SinkId, tuple[Output, ...]]:
+) -> dict[SinkId, Sequence[Output]]:
     """Return each sink's outputs in their order (order-1); only those before `end` if given."""
     runs: dict[int, list[Outputs]] = {}
     for run in finished.outputs:
         runs.setdefault(run.node, []).append(run)
-    outputs: dict[SinkId, tuple[Output, ...]] = dict.fromkeys(application.sinks, ())
+    outputs: dict[SinkId, Sequence[Output]] = dict.fromkeys(application.sinks, ())
     for node, some in runs.items():
         sink = cast("Sink", application.nodes[node])
-        ordered = outputs_in_order(some)
-        if end is not None:
-            ordered = [output for output in ordered if order_of(output[0], node, sink.index) < end]
-        outputs[sink.id] = tuple([output for _, output in ordered])
+        if end is None:
+            outputs[sink.id] = in_order(some)
+            continue
+        outputs[sink.id] = [
+            output
+            for lineage, output in outputs_in_order(some)
+            if order_of(lineage, node, sink.index) < end
+        ]
     return outputs
 
 

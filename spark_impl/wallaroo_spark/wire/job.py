@@ -19,9 +19,10 @@ import logging
 import pickle
 import struct
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ import pyarrow as pa
 from wallaroo.engine import TaskFault
 from wallaroo.metrics.figures import Harvest
 from wallaroo.metrics.following import Visits
+from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.transport.kafka.context import Context
 from wallaroo.user_code.output import Line
 from wallaroo_spark.wire.lineages import Order
@@ -244,18 +246,30 @@ Frames = list[Run]
 def joined(runs: Iterable[Run]) -> Frames:
     """Return runs in their order; those that follow each other and are alike are joined."""
     frames: Frames = []
+    items: list[list[Any]] = []
+    following = 0
     for run in runs:
-        last = frames[-1] if frames else None
-        if (
-            last is not None
-            and run.kind is not Kind.OFFSETS
-            and run.first == last.first + len(last.items)
-            and run._replace(first=last.first, items=last.items) == last
-        ):
-            last.items.extend(run.items)
+        if frames and run.first == following and _alike(frames[-1], run):
+            items[-1].append(run.items)
         else:
             frames.append(run)
-    return frames
+            items.append([run.items])
+        following = run.first + len(run.items)
+    return [run._replace(items=_in_one(parts)) for run, parts in zip(frames, items, strict=True)]
+
+
+def _alike(last: Run, run: Run) -> bool:
+    """Whether the records of both may stand in one run."""
+    same = run._replace(first=last.first, items=last.items) == last
+    return same and run.kind is not Kind.OFFSETS
+
+
+def _in_one(parts: Sequence[Any]) -> Any:
+    """Return the items of runs that are joined."""
+    if len(parts) == 1:
+        return parts[0]
+    payloads = [part for part in parts if isinstance(part, ByteStrings)]
+    return ByteStrings.joined(payloads) if len(payloads) == len(parts) else [*chain(*parts)]
 
 
 class Topic(NamedTuple):

@@ -10,11 +10,13 @@ order. All windows that fired are reported to the driver, which puts the numbers
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, overload
 
 import wallaroo.trace
+from wallaroo.overriding import override
 from wallaroo.trace import lineage_order
 
 Turn: TypeAlias = tuple[int, int]
@@ -25,6 +27,46 @@ Fired: TypeAlias = tuple[int, bytes]
 
 Lineage: TypeAlias = tuple[Any, ...]
 """Numbers; the third may be a `Fired`, then the first two are the turn."""
+
+
+class Lineages(Sequence[Lineage]):
+    """Lineages of equally many numbers, none of which is made before it is asked for.
+
+    Args:
+        width: how many numbers each has.
+        numbers: one lineage after the other.
+
+    Attributes:
+        width: as given.
+        numbers: as given.
+    """
+
+    __slots__ = ("numbers", "width")
+
+    def __init__(self, width: int, numbers: array[int]) -> None:
+        self.width = width
+        self.numbers = numbers
+
+    @override
+    def __len__(self) -> int:
+        return len(self.numbers) // self.width
+
+    @override
+    def __iter__(self) -> Iterator[Lineage]:
+        return zip(*[iter(self.numbers)] * self.width, strict=True)
+
+    @overload
+    def __getitem__(self, at: int) -> Lineage: ...
+    @overload
+    def __getitem__(self, at: slice) -> Lineages: ...
+    @override
+    def __getitem__(self, at: int | slice) -> Lineage | Lineages:
+        start, stop, _ = (at if isinstance(at, slice) else slice(at, at + 1 or None)).indices(
+            len(self)
+        )
+        numbers = self.numbers[self.width * start : self.width * stop]
+        return Lineages(self.width, numbers) if isinstance(at, slice) else tuple(numbers)
+
 
 _IN_TURN = 2  # where a lineage has the window that fired
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, islice, pairwise, repeat
@@ -24,8 +24,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from wallaroo.kafka_records import Produced
 from wallaroo.trace import lineage_order
+from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.user_code.failure import Failure
-from wallaroo_spark.wire.lineages import Fired, Lineage, Order, Turn, order_of
+from wallaroo_spark.wire.lineages import Fired, Lineage, Lineages, Order, Turn, order_of
+from wallaroo_spark.wire.sorting import sorted_by
 
 
 class Context(NamedTuple):
@@ -60,7 +62,7 @@ class Messages:
     """
 
     node: int
-    lineages: list[Lineage] = field(default_factory=list)
+    lineages: Sequence[Lineage] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     messages: list[Any] = field(default_factory=list)
     contexts: list[Context] = field(default_factory=list)
@@ -82,14 +84,14 @@ class Outputs:
     """
 
     node: int
-    lineages: list[Lineage] = field(default_factory=list)
-    outputs: list[Any] = field(default_factory=list)
+    lineages: Sequence[Lineage] = field(default_factory=list)
+    outputs: Sequence[Any] = field(default_factory=list)
     partition: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         outputs = self.outputs
         produced = bool(outputs) and type(outputs[0]) is Produced
-        columns = _packed_produced(outputs) if produced else outputs
+        columns = _packed_produced(outputs) if produced else ByteStrings.of(outputs)
         return _outputs, (self.node, self.partition, *_packed(self.lineages), produced, columns)
 
 
@@ -114,6 +116,19 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
         # Nodes stand in topological order: an index orders the steps that a message meets.
         messages.sort(key=itemgetter(0, 1) if _alike(ordered) else _by_lineage_and_node)
     return messages
+
+
+def in_order(runs: Iterable[Outputs]) -> Sequence[Any]:
+    """Return outputs of a sink from all its runs, in their order (order-1)."""
+    ordered = sorted([run for run in runs if run.lineages], key=_first)
+    outputs = [run.outputs for run in ordered if isinstance(run.outputs, ByteStrings)]
+    if len(outputs) == len(ordered):
+        if not _overlap(ordered):
+            return ByteStrings.joined(outputs)
+        lineages = [run.lineages for run in ordered if isinstance(run.lineages, Lineages)]
+        if len(lineages) == len(ordered) and _alike(ordered):
+            return sorted_by(lineages, outputs)
+    return [output for _, output in outputs_in_order(ordered)]
 
 
 def outputs_in_order(runs: Iterable[Outputs]) -> list[tuple[Lineage, Any]]:
@@ -141,7 +156,11 @@ def _by_lineage_and_node(arrival: Arrival) -> tuple[Lineage, int]:
 
 def _alike(runs: Iterable[Messages | Outputs]) -> bool:
     """Whether all lineages have as many numbers, so that they are in order as they are."""
-    return len(set(map(len, chain.from_iterable([run.lineages for run in runs])))) == 1
+    widths: set[int] = set()
+    for run in runs:
+        some = run.lineages
+        widths.update((some.width,) if isinstance(some, Lineages) else map(len, some))
+    return len(widths) == 1
 
 
 def _overlap(ordered: list[Any]) -> bool:
@@ -155,7 +174,7 @@ _Widths: TypeAlias = "int | array[int]"
 """How many numbers each lineage has; one `int` where all have the same number."""
 
 
-def _packed(lineages: list[Lineage]) -> tuple[_Widths, Iterable[Any]]:
+def _packed(lineages: Sequence[Lineage]) -> tuple[_Widths, Iterable[Any]]:
     """Return lineages as one array of numbers; as a list, where windows stand in them.
 
     Usually a node's messages have gone through the same multi steps. Behind a merge or a window
@@ -190,7 +209,7 @@ def _unpacked_contexts(numbers: Iterable[int]) -> list[Context]:
     ]
 
 
-def _packed_produced(outputs: list[Produced]) -> tuple[list[Any], ...]:
+def _packed_produced(outputs: Sequence[Produced]) -> tuple[list[Any], ...]:
     """Return what lineages and partition do not say: a list for each attribute."""
     headers = [output[3] for output in outputs]
     return (
@@ -202,7 +221,7 @@ def _packed_produced(outputs: list[Produced]) -> tuple[list[Any], ...]:
 
 
 def _unpacked_produced(
-    lineages: list[Lineage], partition: int | None, columns: tuple[list[Any], ...]
+    lineages: Iterable[Lineage], partition: int | None, columns: tuple[list[Any], ...]
 ) -> list[Produced]:
     values, keys, headers, timestamps = columns
     numbers = map(itemgetter(0), lineages)
@@ -214,8 +233,10 @@ _AS_PRODUCED: Any = partial(tuple.__new__, Produced)
 """As `Produced._make`, which is a function of Python's."""
 
 
-def _unpacked(widths: _Widths, items: Iterable[Any]) -> list[Lineage]:
+def _unpacked(widths: _Widths, items: Iterable[Any]) -> Sequence[Lineage]:
     if isinstance(widths, int):
+        if isinstance(items, array):
+            return Lineages(widths, items)
         return list(zip(*[iter(items)] * widths, strict=True))
     rest = iter(items)
     return [tuple(islice(rest, width)) for width in widths]

@@ -257,10 +257,11 @@ def to_outbox(calls: Calls, index: int, group: StateGroup) -> TakeKeyed:
     def send(lineage: Lineage, key: bytes, number: int, _: Any, frozen: Any) -> None:
         columns = appends.get(number)
         if columns is None:
-            run = Messages(index)
+            lineages: list[Lineage] = []
+            run = Messages(index, lineages)
             outbox.messages.append((group.index, number, run))
             columns = (
-                run.lineages.append,
+                lineages.append,
                 run.keys.append,
                 run.messages.append,
                 run.contexts.append,

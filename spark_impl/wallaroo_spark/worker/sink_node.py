@@ -6,6 +6,7 @@ from typing import Any
 
 from wallaroo.judging import producing, written_of
 from wallaroo.kafka import KafkaSinkConfig
+from wallaroo.kafka_records import Produced
 from wallaroo.topology import Sink
 from wallaroo.trace import Reason
 from wallaroo_spark.wire.lineages import Lineage
@@ -20,9 +21,10 @@ def sink_node(calls: Calls, index: int, sink: Sink) -> TakeMessage:
         return _kafka_encoder(calls, index, sink.config)
     place, printer, failed = calls.program.places[index], calls.printer, calls.failed
     name, call = place.name, calls.reported(sink.config.encoder.call, place)
-    run = Outputs(index)
-    calls.outbox.finished.outputs.append(run)
-    add_lineage, add_output = run.lineages.append, run.outputs.append
+    lineages: list[Lineage] = []
+    outputs: list[bytes] = []
+    calls.outbox.finished.outputs.append(Outputs(index, lineages, outputs))
+    add_lineage, add_output = lineages.append, outputs.append
 
     def take(lineage: Lineage, value: Any, _: Any) -> None:
         printer.step = name
@@ -52,7 +54,7 @@ def _kafka_encoder(calls: Calls, index: int, config: KafkaSinkConfig[Any]) -> Ta
     name, call = place.name, calls.reported(config.encoder.call, place)
     judge, partitions = producing(config), calls.topics.get(index, config.partitions)
     outputs = calls.outbox.finished.outputs
-    runs: dict[int | None, Outputs] = {}
+    runs: dict[int | None, tuple[list[Lineage], list[Produced]]] = {}
 
     def take(lineage: Lineage, value: Any, _: Any) -> None:
         printer.step = name
@@ -65,11 +67,11 @@ def _kafka_encoder(calls: Calls, index: int, config: KafkaSinkConfig[Any]) -> Ta
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.ENCODE, error)
             return
-        run = runs.get(output.partition)
-        if run is None:
-            run = runs[output.partition] = Outputs(index, partition=output.partition)
-            outputs.append(run)
-        run.lineages.append(lineage)
-        run.outputs.append(output)
+        columns = runs.get(output.partition)
+        if columns is None:
+            columns = runs[output.partition] = ([], [])
+            outputs.append(Outputs(index, *columns, output.partition))
+        columns[0].append(lineage)
+        columns[1].append(output)
 
     return take

@@ -25,7 +25,7 @@ def test_memory_is_bounded_where_a_few_bytes_make_many(serve, isolation, calm):
         summary = stopped(handle)
     # Sinks are full at 16 MiB; beyond it there is what one message made.
     undelivered = summary.undelivered[("p", 0)]
-    assert undelivered - calm <= (16 << 20) / 2000 + 2 * 2000
+    assert undelivered - calm <= (16 << 20) / 1000 + 2 * 2000
     assert summary.exit_code == 1
 
 

@@ -1,23 +1,26 @@
 """What travels between workers and the driver: runs of messages, lineages, rows."""
 
 import pickle
+import random
 import subprocess
 import sys
 
 import pytest
 from wallaroo_spark.wire.job import Row
 from wallaroo_spark.wire.lineages import numbering
-from wallaroo_spark.wire.outbox import Finished, Messages, Outputs, arrivals, outputs_in_order
+from wallaroo_spark.wire.outbox import (
+    Finished,
+    Messages,
+    Outputs,
+    arrivals,
+    in_order,
+    outputs_in_order,
+)
 from wallaroo_spark.wire.rows import ARROW_SCHEMA, from_batch, to_batch
 
 
 def messages(node, *lineages):
-    run = Messages(node)
-    for lineage in lineages:
-        run.lineages.append(lineage)
-        run.keys.append(b"key")
-        run.messages.append(str(lineage))
-    return run
+    return Messages(node, lineages, [b"key"] * len(lineages), list(map(str, lineages)))
 
 
 @pytest.mark.parametrize(
@@ -69,9 +72,25 @@ def test_order_1_of_one_lineage_the_earlier_step_comes_first():
 )
 def test_a_run_travels_as_it_is(lineages):
     run = messages(1, *lineages)
-    assert pickle.loads(pickle.dumps(run, 5)) == run
-    outputs = Outputs(2, run.lineages, [b"a"] * len(lineages))
-    assert pickle.loads(pickle.dumps(outputs, 5)) == outputs
+    again = pickle.loads(pickle.dumps(run, 5))
+    assert [*arrivals([again])] == [*arrivals([run])]
+    outputs = pickle.loads(pickle.dumps(Outputs(2, run.lineages, [b"a"] * len(lineages)), 5))
+    assert ([*outputs.lineages], [*outputs.outputs]) == (lineages, [b"a"] * len(lineages))
+    assert [outputs.lineages[at] for at in range(-len(lineages), 0)] == lineages
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_order_1_many_outputs_are_merged_as_few_are(width):
+    chance = random.Random(width)
+    lineages = [tuple(chance.choices(range(40), k=width)) for _ in range(3_000)]
+    parts = [sorted(lineages[part::3]) for part in range(3)]
+    runs = [
+        Outputs(4, part, [b"%d %d" % (number, at) * (at % 3) for at in range(len(part))])
+        for number, part in enumerate(parts)
+    ]
+    arrived = [pickle.loads(pickle.dumps(run, 5)) for run in runs]
+    assert list(in_order(arrived)) == [output for _, output in outputs_in_order(runs)]
+    assert list(in_order(arrived[1:2])) == runs[1].outputs
 
 
 def test_time_4_windows_of_all_shards_are_numbered_by_end_and_key():

@@ -95,7 +95,7 @@ def test_one_append_of_frames_is_one_run_with_its_arrival_time(log):
     log.append("a", [b"1", b"2"], 10)
     log.append("a", [b"3"])
     log.append_records([Value("g", b"4", 11), Value("g", b"5", 11), Tick(12), End("g", 12)])
-    assert log.runs(1, 7) == [
+    assert [run._replace(payloads=list(run.payloads)) for run in log.runs(1, 7)] == [
         Run("a", 1, [b"2"], Kind.FRAME, 10),
         Run("a", 2, [b"3"], Kind.FRAME, 10),
         Run("g", 3, [b"4", b"5"], Kind.VALUE, 11),

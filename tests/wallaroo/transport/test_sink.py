@@ -15,7 +15,7 @@ import pytest
 from ports import free_port
 from receiving import read_exactly
 
-from wallaroo.transport.sink import Backoff, Block, TCPSink
+from wallaroo.transport.sink import Backoff, TCPSink
 
 ID = ("p", 0)
 
@@ -138,7 +138,7 @@ def test_sink_3_what_is_kept_is_bounded_and_room_is_announced(loop_thread, sink_
     while not loop_thread.call(lambda: sink.full):
         loop_thread.call(sink.write, [bytes(1000)])
         written += 1000
-    assert 50_000 < written <= 125_000 + 4096, "the limit, and what the peer's kernel takes"
+    assert 50_000 < written <= 166_000 + 4096, "the limit, and what the peer's kernel takes"
     assert told == []
     sock = peer.accept()
     sock.settimeout(0.01)
@@ -170,13 +170,6 @@ def test_what_was_not_delivered_stays_counted_after_close(loop_thread, sink_to, 
     loop_thread.call(sink.close)
     assert sink.written + sink.pending == 10
     assert sink.pending > 0
-
-
-@pytest.mark.parametrize(
-    ("acknowledged", "expected"), [(0, (1, 0)), (2, (1, 0)), (3, (3, 3)), (4, (4, 4)), (9, (5, 9))]
-)
-def test_a_block_is_split_behind_what_is_acknowledged_whole(acknowledged, expected):
-    assert Block([b"", b"abc", b"", b"d", b"efghi"], 9).whole(acknowledged) == expected
 
 
 def test_pauses_grow_to_a_bound_and_begin_anew():
