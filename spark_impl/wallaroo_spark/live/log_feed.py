@@ -32,7 +32,7 @@ from wallaroo_spark.wire.job import Kind as WireKind
 _WAIT = 1.0  # seconds that `latest` may wait for input: Spark asks again at once
 _ROOM = 0.2  # seconds that a source waits for room to plan offsets; so long its close may take
 
-_RECORD = 56  # bytes of a micro-batch for each of its records: small ones cost memory as objects
+_RECORD = 32  # bytes of a micro-batch for each of its records: small ones cost memory as objects
 
 # How many offsets a micro-batch holds at most: at first, however small records are, and how many
 # times as many as the one before, since records may be larger than those.

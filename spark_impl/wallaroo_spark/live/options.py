@@ -36,7 +36,7 @@ class SparkOptions(RecoveryOptions):
     trigger: int = option(0, index, "MS", "milliseconds between micro-batches; 0: no pause (0)")
     batch_bytes: int = option(
         *(16 << 20, count, "N"),
-        "most payload bytes of a micro-batch (16 MiB); a record for each 56 of them at most",
+        "most payload bytes of a micro-batch (16 MiB); a record for each 32 of them at most",
     )
     conf: Sequence[tuple[str, str]] = several(_setting, "K=V", "a Spark setting; may be repeated")
     verbose: bool = flag("show Spark's own messages")
