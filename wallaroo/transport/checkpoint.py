@@ -34,6 +34,7 @@ from wallaroo.transport.identity import (
     trust,
     write_identity,
 )
+from wallaroo.transport.log_directory import LogEnds
 from wallaroo.transport.private import make_private, opener, sync_directory
 from wallaroo.transport.stamps import Stamp, born
 from wallaroo.transport.threads import in_child
@@ -209,6 +210,28 @@ class CheckpointDirectory:
         finally:
             shutil.rmtree(partial, ignore_errors=True)  # it is still there if something failed
         self._identity = identity
+
+    def refuse_other_records(self, log: LogEnds, processed: int, given: int) -> None:
+        """Refuse an input log that is older or newer than the engine's part.
+
+        Args:
+            log: the log.
+            processed: number of the first record whose effect is not stored.
+            given: the engine has been given the records before this one.
+
+        Raises:
+            CheckpointError: it is.
+        """
+        if log.first > processed:
+            raise self.half_deleted(
+                f"its input begins at record {log.first}, and its state knows those before "
+                f"{processed} only"
+            )
+        if log.following < given:
+            raise self.half_deleted(
+                f"its input ends before record {log.following}, and those before {given} have been "
+                "processed"
+            )
 
     def half_deleted(self, why: str) -> CheckpointError:
         """Return the error for a checkpoint of which a part is missing."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -49,8 +49,27 @@ Entry: TypeAlias = (
 traces of that; another record; or a run that is still to be taken apart."""
 
 
+@dataclass(frozen=True)
+class Left:
+    """What earlier runs have left besides the machine's cells; by default nothing.
+
+    Args:
+        logged: what the log says of sources before the records whose effect is not stored.
+        logged_in_all: what it says of generators and Kafka sources after these.
+        first_offsets: from where on topics are read again for these, by source and partition.
+        outputs: what is kept of the outputs to Kafka, before these.
+        streams: of sinks whose peers remember, before these (sink-9).
+    """
+
+    logged: Mapping[str, LoggedSource] = field(default_factory=dict)
+    logged_in_all: Mapping[str, LoggedSource] = field(default_factory=dict)
+    first_offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    outputs: KeptOutputs = field(default_factory=KeptOutputs)
+    streams: Mapping[SinkId, Stream] = field(default_factory=dict)
+
+
 class OnDisk(Protocol):
-    """What a run has opened on disk; nothing of an earlier run, unless it says so. `close` it.
+    """What a run has opened on disk. `close` it.
 
     Attributes:
         log: the input log.
@@ -77,38 +96,6 @@ class OnDisk(Protocol):
             WallarooError: they cannot be read.
         """
         return iter(())
-
-    def logged(self) -> Mapping[str, LoggedSource]:
-        """Return what the log says of sources before these records.
-
-        Raises:
-            CheckpointError: a generator's value cannot be read back.
-        """
-        return {}
-
-    def logged_in_all(self) -> Mapping[str, LoggedSource]:
-        """Return what the log says of generators and Kafka sources after these records.
-
-        Raises:
-            InputLogError: they cannot be read.
-        """
-        return {}
-
-    def first_offsets(self) -> Mapping[str, Mapping[int, int]]:
-        """Return from where on `later` reads topics again, by source and partition.
-
-        Raises:
-            InputLogError: the log cannot be read.
-        """
-        return {}
-
-    def kafka(self) -> KeptOutputs:
-        """Return what is kept of the outputs to Kafka, before these records."""
-        return KeptOutputs()
-
-    def streams(self) -> Mapping[SinkId, Stream]:
-        """Return the streams of sinks whose peers remember, before these records (sink-9)."""
-        return {}
 
     def close(self) -> None:
         """Close everything, and give up the lock."""

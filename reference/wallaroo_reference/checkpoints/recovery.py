@@ -49,7 +49,7 @@ from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
 from wallaroo_reference.checkpoints.head import CellsHead, Head
-from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, FromTopic, OnDisk
+from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, FromTopic, Left, OnDisk
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.machine import Machine
 
@@ -223,34 +223,32 @@ class Recovery(OnDisk):
             for run in skipped(runs, self._skip):
                 yield from self._entries(run, kafka)
 
-    @override
-    def logged(self) -> Mapping[str, LoggedSource]:
-        logged = {} if self.head is None else self.head.logged
-        known = {name: one for name, one in logged.items() if name in self._application.sources}
-        for source in known.values():
-            source.value()
-        return known
+    def left(self) -> Left:
+        """Return what earlier runs have left besides the cells.
 
-    @override
-    def logged_in_all(self) -> Mapping[str, LoggedSource]:
-        if not self._has(GenSourceConfig, KafkaSourceConfig):
-            return {}
-        return at_the_end_of(self.log, self.position, self.logged(), self._skip)
-
-    @override
-    def first_offsets(self) -> Mapping[str, Mapping[int, int]]:
-        return first_offsets(self.log, self.position) if self._has(KafkaSourceConfig) else {}
-
-    @override
-    def kafka(self) -> KeptOutputs:
-        head, born, end = self.head, self.checkpoint.born.checkpoint, self.log.next_sequence
-        if head is None:
-            return KeptOutputs(born, end=end)
-        return KeptOutputs(born, head.sinks, head.topics, self.position, end)
-
-    @override
-    def streams(self) -> Mapping[SinkId, Stream]:
-        return {} if self.head is None else self.head.streams
+        Raises:
+            CheckpointError: a generator's value cannot be read back.
+            InputLogError: the log cannot be read.
+        """
+        head, born, log = self.head, self.checkpoint.born.checkpoint, self.log
+        logged: Mapping[str, LoggedSource] = {}
+        streams: Mapping[SinkId, Stream] = {}
+        outputs = KeptOutputs(born, end=log.next_sequence)
+        if head is not None:
+            sources = self._application.sources
+            logged = {name: one for name, one in head.logged.items() if name in sources}
+            streams = head.streams
+            outputs = replace(
+                outputs, delivered=head.sinks, partitions=head.topics, position=self.position
+            )
+        for source in logged.values():
+            source.value()  # refused now, if it cannot be read back
+        in_all, first = logged, {}
+        if self._has(GenSourceConfig, KafkaSourceConfig):
+            in_all = at_the_end_of(log, self.position, logged, self._skip)
+        if self._has(KafkaSourceConfig):
+            first = first_offsets(log, self.position)
+        return Left(logged, in_all, first, outputs, streams)
 
     def _has(self, *kinds: type) -> bool:
         sources = self._application.sources.values()
@@ -327,16 +325,7 @@ class Recovery(OnDisk):
             self.checkpoint.refuse_other(file, stamp)
         if self._is_fresh and log.following:
             raise self.checkpoint.half_deleted(f"its input has records, and {FILE} is missing")
-        if log.first > self.position:
-            raise self.checkpoint.half_deleted(
-                f"its input begins at record {log.first}, and its state knows those before "
-                f"{self.position} only"
-            )
-        if log.following < self.position:
-            raise self.checkpoint.half_deleted(
-                f"its input ends before record {log.following}, and its state knows those before "
-                f"{self.position}"
-            )
+        self.checkpoint.refuse_other_records(log, self.position, self.position)
 
     def _refuse_old_states(self, store: Store, head: Head) -> None:
         """Refuse states, and accumulators, that this application would build otherwise."""

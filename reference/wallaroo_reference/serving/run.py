@@ -24,12 +24,12 @@ from wallaroo.topology import Application
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.input_log import FILES
-from wallaroo.transport.kafka.edges import KafkaEdges, KeptOutputs
+from wallaroo.transport.kafka.edges import KafkaEdges
 from wallaroo.transport.listener import Address
 from wallaroo.transport.skipping import refuse_unskippable
 from wallaroo.transport.stop_clock import StopClock
 from wallaroo.transport.threads import LoopThread
-from wallaroo_reference.checkpoints.on_disk import OnDisk, RecordedRun
+from wallaroo_reference.checkpoints.on_disk import Left, OnDisk, RecordedRun
 from wallaroo_reference.checkpoints.recovery import Recovery
 from wallaroo_reference.compiled.measured import MeasuredCompiled
 from wallaroo_reference.isolated.measured import MeasuredInterpreter
@@ -97,38 +97,38 @@ def opened_run(
         on_disk = _on_disk(application, asked, options.partitions)
         if on_disk is not None:
             up.callback(on_disk.close)
+        left = Left()
         if isinstance(on_disk, Recovery):
             _restore(on_disk, machine, asked)
+            left = on_disk.left()
         arrival = clock if on_disk is not None or timed else (lambda: 0)
         inlet = Inlet(application, arrival, lasts=asked.checkpoint is not None)
-        logged = {} if on_disk is None else on_disk.logged_in_all()
         kafka = KafkaEdges(
             application,
-            logged,
+            left.logged_in_all,
             inlet,
             loop.post,
             accept_gaps=asked.accept_gaps,
             measured=options.metrics is not None,
             going_on=lambda: inlet.stop.requested_for() <= options.stop_timeout,
-            again={} if on_disk is None else on_disk.first_offsets(),
+            again=left.first_offsets,
         )
         with options.interruptible():
             kafka.prepare(
-                KeptOutputs() if on_disk is None else on_disk.kafka(),
+                left.outputs,
                 interval=asked.transaction,
                 accept_repeats=asked.accept_repeats,
                 on_room=inlet.sinks_have_room,
                 failed=inlet.fail,
             )
         machine.topics.update(kafka.partitions)
-        streams = {} if on_disk is None else on_disk.streams()
         edges = Edges(
             *(application, options, loop, inlet, addresses, clock),
             of_kafka=kafka.sources,
             to_kafka=kafka.sinks,
-            streams=streams,
+            streams=left.streams,
         )
-        edges.go_on_behind(logged)
+        edges.go_on_behind(left.logged_in_all)
         if isinstance(on_disk, Recovery):
             edges.dead_letters.run = on_disk.checkpoint.born.checkpoint
         up.pop_all()  # all is open: it is closed with the parts that have it
@@ -143,7 +143,7 @@ def opened_run(
         timed=timed,
         topics=kafka.topics,
         ticked=inlet.receive_records,
-        logged={} if on_disk is None else on_disk.logged(),
+        logged=left.logged,
         restartable=isinstance(on_disk, Recovery),
         watch=watch,
     )
@@ -192,7 +192,6 @@ def _on_disk(
 
 def _restore(recovery: Recovery, machine: Machine, asked: CheckpointOptions) -> None:
     recovery.restore(machine)
-    recovery.logged()  # refused now, if a value cannot be read back
     refuse_unskippable(recovery.log, recovery.position, asked.skip_record)
     assert asked.checkpoint is not None
     say_where_it_begins(asked.checkpoint, recovery.log.next_sequence)

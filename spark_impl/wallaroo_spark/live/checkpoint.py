@@ -206,17 +206,7 @@ class Checkpoint(CheckpointDirectory):
         """
         for file, stamp in log.stamps():
             self.refuse_other(file, stamp)
-        committed, planned = self._spark_part.committed, self._spark_part.planned
-        if log.first > committed:
-            raise self.half_deleted(
-                f"its input begins at frame {log.first}, but Spark has committed only those before "
-                f"{committed}"
-            )
-        if log.following < planned:
-            raise self.half_deleted(
-                f"its input ends before frame {log.following}, and Spark has been given those "
-                f"before {planned}"
-            )
+        self.refuse_other_records(log, self._spark_part.committed, self._spark_part.planned)
 
     def begin(self) -> None:
         """Make Spark's part, and stamp all parts but the log, which is.
