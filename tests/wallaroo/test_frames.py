@@ -77,6 +77,15 @@ def test_frame_3_a_refused_frame_ends_the_stream_wherever_it_is_cut(payloads, cl
     assert parser.pending == 0
 
 
+def test_a_payload_whose_length_does_not_fit_is_refused():
+    class Huge(bytes):
+        def __len__(self):
+            return 2**32
+
+    with pytest.raises(FrameError, match="of 4294967296 bytes does not fit"):
+        frames([Huge()])
+
+
 def test_frame_3_what_is_held_is_at_most_one_frame():
     parser = FrameParser(max_size=1000)
     stream = frames([bytes(1000)] * 50)

@@ -60,6 +60,12 @@ def test_route_2_an_encoding_has_one_key(key):
     assert len(show_key(key)) <= 81
 
 
+@given(st.lists(keys | st.integers(0, 2**64), max_size=10).map(tuple))
+def test_route_4_a_tuple_is_encoded_as_its_items_are(key):
+    items = b"".join(map(encode_key, key))
+    assert encode_key(key) == b"t" + len(key).to_bytes(4, "big") + items
+
+
 class Text(str):
     pass
 

@@ -10,6 +10,12 @@ from hypothesis import strategies as st
 import wallaroo
 from wallaroo import WallarooParameterError
 
+
+class Unshown:
+    def __repr__(self):
+        raise ValueError("how?")
+
+
 UNITS = {
     wallaroo.nanoseconds: 1,
     wallaroo.microseconds: 10**3,
@@ -48,6 +54,7 @@ def test_window_1_half_to_even():
         ("1", "an int or a float"),
         (None, "an int or a float"),
         (True, "an int or a float"),
+        (Unshown(), "an int or a float"),
         (1e-30, "rounds to 0"),
     ],
 )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from simulation.threads import Threads
 
 ROOT = "/sim"
+TRIED_AGAIN = (("remove", "log"),)
+"""Calls that may fail without an end of the run."""
 
 
 class _Here(threading.local):
@@ -37,7 +39,7 @@ class Machine:
     Attributes:
         threads: of the engine, besides the event loop's; `None`: they are not simulated.
         troubled: a call has failed in this life, or the disk had no room for something.
-        failed: a call has failed for another reason.
+        failed: a call has failed for another reason, and not one that is tried again.
         lost: the disk holds what no engine can make sense of.
     """
 
@@ -95,7 +97,7 @@ class Machine:
         area = _area(path)
         number = self._counts[what, area] = self._counts.get((what, area), 0) + 1
         fails = (what, area, number) in self._faults
-        self.failed = self.failed or fails
+        self.failed = self.failed or (fails and (what, area) not in TRIED_AGAIN)
         self.troubled = self.troubled or fails
         return fails
 

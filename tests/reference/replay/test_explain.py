@@ -7,7 +7,7 @@ import pytest
 from recorded import VOTES, called, record, voted
 
 from wallaroo.loading import load_application
-from wallaroo.records import End, Frame, Tick
+from wallaroo.records import End, Frame, Tick, Value
 
 SECOND = 10**9
 
@@ -173,6 +173,30 @@ def graphed(tmp_path, windows, *records):
     app.write_text(GRAPH.replace("WINDOWS_ARE", f"wallaroo.{windows}"))
     application = load_application(app)
     return record(tmp_path / "g", application, records), app
+
+
+def test_the_way_begins_at_a_generators_value(tmp_path, capfd):
+    app = tmp_path / "made.py"
+    app.write_text(
+        GRAPH.partition("SINK =")[0]
+        + """
+class Words:
+    def initial_value(self):
+        return "one"
+    def apply(self, last):
+        return None
+
+def application_setup(args):
+    words = wallaroo.source("words", wallaroo.GenSourceConfig(Words()))
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)
+    return wallaroo.build_application("made", words.to(shout).to_sink(sink))
+"""
+    )
+    made = record(tmp_path / "r", load_application(app), [Value("words", "one", SECOND)])
+    out = told(capfd, made, app, "--output", "0")
+    assert "(0,) record 0: a value of generator words at 1 s\n    gave 'one'\n" in out
+    value, *_ = told_json(capfd, made, app, "--output", "0")["steps"]
+    assert [value[name] for name in ("what", "source", "pipeline")] == ["value", "words", "words"]
 
 
 def frame(source, text, at):

@@ -3,7 +3,8 @@
 import socket
 import threading
 
-from counted import send, sink, source
+import pytest
+from counted import first_word, send, sink, source
 from receiving import eventually
 from served import stopped
 from small_windows import Total
@@ -43,6 +44,15 @@ def test_window_6_what_is_late_is_counted_in_the_summary(serve, receiver):
     summary = stopped(handle)
     assert summary.late == {("Total", "dropped"): 1, ("Total", "partly"): 1}
     assert summary.dead_letters == {}
+
+
+@pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+def test_time_5_windows_that_are_open_at_a_stop_are_counted(serve, receiver, isolation):
+    windows = wallaroo.range_windows(wallaroo.days(40_000)).over(Total)
+    pipeline = source().key_by(first_word).to(windows)
+    handle = serve(built(receiver, pipeline), isolation=isolation)
+    send(handle, "1", "2", "1", "3")
+    assert stopped(handle).open_windows == 3
 
 
 def test_graph_4_a_run_of_generators_ends_by_itself(serve, receiver):

@@ -51,9 +51,11 @@ def far(message: Any) -> Any:
 def of_any_form(message: Any) -> Any:
     """Return one of the forms of an output, or what is none."""
     text, key = f"{message!a}", str(message[0])
+    long = text.encode().ljust(MAX_SENT)[:MAX_SENT]
     forms: tuple[Any, ...] = (
         *(text, text.encode(), (text, key), (None, key), (text, None), (text, key, 0), None),
         *((text, key, None), (text, None, 0), ("", ""), (None, None), text * 20, (text, key * 200)),
+        *((text.encode(), key.encode()), (long, key.encode()), (long, b""), (long[1:], b"k")),
         wallaroo.KafkaOutput(text, headers={"unit": "C", "none": None}),
         wallaroo.KafkaOutput(None, b"key", 0, [("twice", b"1"), ("twice", "2")]),
         # What is no output.
