@@ -15,7 +15,8 @@ from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation, OnError
 from wallaroo.trace import canonical_json
-from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, STATEFUL
+from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, DECODERS, STATEFUL, Trait
+from wallaroo_conformance.cases.operators.decoding import anything
 from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN
 from wallaroo_conformance.cases.operators.triples import decoded
 
@@ -149,7 +150,7 @@ class Input:
 
     Args:
         source: the source's number; 0 for a tick.
-        payload: of a frame; of a value, decoded.
+        payload: of a frame; of a generator's value, what `value_of` makes of it.
         at: arrival time in nanoseconds; a time before the last record's counts as that.
         what: which of these.
         partition: of a topic. One that the source does not read at first is added there.
@@ -299,6 +300,16 @@ class ConformanceCase:
 _FIELDS = tuple([field.name for field in fields(ConformanceCase)])
 
 
+def value_of(source: SourceSpec, payload: bytes) -> Any:
+    """Return what a generator gives for a payload: what the source's decoder would, or any literal.
+
+    Raises:
+        ValueError: it does not have three parts.
+    """
+    triples = DECODERS.has(source.decoder, Trait.OF_TRIPLES)
+    return decoded(payload) if triples else anything(payload)
+
+
 def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:
     """Return a record that its source can give.
 
@@ -309,11 +320,12 @@ def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:
     if entry.what in ("tombstone", "hole"):
         of_topic = any(source.topic for source in sources if source.id == entry.source)
         return entry if of_topic else replace(entry, what="frame")
-    if not any(source.generator for source in sources if source.id == entry.source):
+    generators = [one for one in sources if one.generator and one.id == entry.source]
+    if not generators:
         return replace(entry, what="end") if entry.what in ("failed", "exited") else entry
     if entry.what == "frame":
         try:
-            given = decoded(entry.payload)
+            given = value_of(generators[0], entry.payload)
         except ValueError:
             given = None
         return entry if given is not None else replace(entry, payload=b"a 0 m")

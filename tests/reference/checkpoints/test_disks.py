@@ -11,6 +11,7 @@ from receiving import eventually
 from wallaroo_reference.checkpoints.store import Store
 
 from wallaroo.frames import frames
+from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.recording import RecordedLog
 
 
@@ -75,6 +76,20 @@ def test_a_checkpoint_that_cannot_be_written_is_tried_again(serve, receiver, mon
     assert tries[:4] == tries[:1] * 4
     assert caplog.text.count("cannot be written: database or disk is full") == 1
     assert "state.db is written again" in caplog.text
+
+
+def test_a_log_that_cannot_be_shortened_does_not_end_the_run(serve, receiver, monkeypatch, caplog):
+    def fail(self, sequence):
+        raise InputLogError(f"what is before {sequence} cannot be deleted")
+
+    monkeypatch.setattr(InputLog, "drop_before", fail)
+    handle = serve(counting(receiver.port))
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
+        sock.sendall(frames([b"a", b"b"]))
+        eventually(lambda: "cannot be deleted; it is tried again at the next" in caplog.text)
+    handle.stop()
+    assert handle.wait(60).exit_code == 0
+    assert receiver.data == b"a 1\nb 1\n"
 
 
 def test_a_log_that_is_full_waits_for_a_checkpoint(serve, receiver):

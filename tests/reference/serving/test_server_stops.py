@@ -64,6 +64,22 @@ def test_dead_4_on_error_stop_names_the_encoder(serve, receiver, isolation):
     assert ": pipeline p, encoder of sink 0, message 0 (dead-4)" in summary.problem
 
 
+@BOTH
+def test_dead_4_what_was_received_behind_the_message_is_counted(serve, receiver, isolation):
+    @wallaroo.computation_multi(name="split")
+    def split(text):
+        return text.split()
+
+    picky = wallaroo.encoder(if_bad(raising))
+    built = application(receiver.port, ("to", split), encoder=picky)
+    handle = serve(built, isolation=isolation, on_error="stop")
+    with connect(handle) as sock:
+        sock.sendall(frames([b"a b", b"a b", b"bad c", *[b"d"] * 7]))
+        summary = handle.wait(60)
+    assert receiver.data == b"ab" * 2
+    assert (summary.received, summary.unprocessed) == ({"p": 10}, 7)
+
+
 def test_a_fault_of_the_engine_itself_ends_the_run_and_is_told(
     serve, receiver, monkeypatch, caplog
 ):
