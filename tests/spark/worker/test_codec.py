@@ -13,7 +13,6 @@ import wallaroo
 from wallaroo.engine import Case
 from wallaroo.topology import Codec
 
-
 given: list[Any] = []
 
 
