@@ -127,6 +127,13 @@ def test_what_user_code_prints_reaches_stderr_with_its_step(spark_engine, capsys
     assert "[collect] collecting a\n" in capsys.readouterr().err
 
 
+@wallaroo.computation(name="note head")
+def note_head(path):
+    with Path(path).open("a") as file:
+        file.write("head\n")
+    return path
+
+
 @wallaroo.state_computation(name="note")
 def note(path, box):
     with Path(path).open("a") as file:
@@ -140,13 +147,15 @@ def test_recover_1_a_task_whose_worker_dies_takes_effect_once(
     spark_engine, reference, tmp_path, stage, batches
 ):
     path = str(tmp_path / "calls")
-    app = build(("to_stateful", note, Seen, "first"), ("to_stateful", last, Seen, "second"))
+    stateful = ("to_stateful", note, Seen, "first"), ("to_stateful", last, Seen, "second")
+    app = build(("to", note_head), *stateful)
     case = Case(app, log(path, path, path), batches, faults=[TaskFault(0, stage, attempts=2)])
     found = spark_engine.run(case)
-    calls = (tmp_path / "calls").read_text().count("called")
+    calls, heads = map((tmp_path / "calls").read_text().count, ("called", "head"))
     assert found.comparable() == reference.run(replace(case, faults=())).comparable()
     hit = 1 if batches else 3  # messages of the batch that is done three times
     assert calls == (3 + 2 * hit if stage == 1 else 3)
+    assert heads == (9 if stage == 0 else 3)
 
 
 def test_more_dead_attempts_than_spark_survives_are_refused(spark_engine):

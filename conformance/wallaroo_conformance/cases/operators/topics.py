@@ -48,14 +48,21 @@ def far(message: Any) -> Any:
 
 @ENCODERS.add(Trait.OF_TOPIC)
 @wallaroo.encoder
+def large(message: Any) -> Any:
+    """Return bytes with a key: together as many as an output may have, or more, or less."""
+    text, key = f"{message!a}".encode(), str(message[0]).encode()
+    long = text.ljust(MAX_SENT)[:MAX_SENT]
+    return chosen(message, ((text, key), (long, key), (long, b""), (long[1:], b"k")))
+
+
+@ENCODERS.add(Trait.OF_TOPIC)
+@wallaroo.encoder
 def of_any_form(message: Any) -> Any:
     """Return one of the forms of an output, or what is none."""
     text, key = f"{message!a}", str(message[0])
-    long = text.encode().ljust(MAX_SENT)[:MAX_SENT]
     forms: tuple[Any, ...] = (
         *(text, text.encode(), (text, key), (None, key), (text, None), (text, key, 0), None),
         *((text, key, None), (text, None, 0), ("", ""), (None, None), text * 20, (text, key * 200)),
-        *((text.encode(), key.encode()), (long, key.encode()), (long, b""), (long[1:], b"k")),
         wallaroo.KafkaOutput(text, headers={"unit": "C", "none": None}),
         wallaroo.KafkaOutput(None, b"key", 0, [("twice", b"1"), ("twice", "2")]),
         # What is no output.
