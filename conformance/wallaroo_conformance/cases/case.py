@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation, OnError
 from wallaroo.trace import canonical_json
-from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, DECODERS, STATEFUL, Trait
+from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, STATEFUL
 from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN
 from wallaroo_conformance.cases.operators.triples import decoded
 
@@ -37,8 +37,6 @@ TOPICS_READ, TOPICS_WRITTEN = (1, 2, 3), (1, 3, 5, -1)
 """How many partitions a topic has: a source's at first, and a sink's."""
 FIRST_STEP = len(SOURCES)
 """The least number of a step; sources have the numbers before."""
-_SAFE = 16
-"""Digits of a number that is exact in the JSON of every language."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ class Input:
 
     Args:
         source: the source's number; 0 for a tick.
-        payload: of a frame; of a generator's value, what `value_of` makes of it.
+        payload: of a frame; of a value, decoded.
         at: arrival time in nanoseconds; a time before the last record's counts as that.
         what: which of these.
         partition: of a topic. One that the source does not read at first is added there.
@@ -301,18 +299,6 @@ class ConformanceCase:
 _FIELDS = tuple([field.name for field in fields(ConformanceCase)])
 
 
-def value_of(source: SourceSpec, payload: bytes) -> Any:
-    """Return what a generator gives for a payload: a message of three parts, a number, or text.
-
-    Raises:
-        ValueError: it should have three parts, and does not.
-    """
-    if DECODERS.has(source.decoder, Trait.OF_TRIPLES):
-        return decoded(payload)
-    text = payload.decode("latin-1")
-    return int(text) if text.isdecimal() and len(text) < _SAFE else text
-
-
 def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:
     """Return a record that its source can give.
 
@@ -323,12 +309,11 @@ def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:
     if entry.what in ("tombstone", "hole"):
         of_topic = any(source.topic for source in sources if source.id == entry.source)
         return entry if of_topic else replace(entry, what="frame")
-    generators = [one for one in sources if one.generator and one.id == entry.source]
-    if not generators:
+    if not any(source.generator for source in sources if source.id == entry.source):
         return replace(entry, what="end") if entry.what in ("failed", "exited") else entry
     if entry.what == "frame":
         try:
-            given = value_of(generators[0], entry.payload)
+            given = decoded(entry.payload)
         except ValueError:
             given = None
         return entry if given is not None else replace(entry, payload=b"a 0 m")

@@ -30,7 +30,6 @@ from wallaroo_conformance.cases.case import (
     What,
     WindowKind,
     WindowSpec,
-    fitting,
 )
 from wallaroo_conformance.cases.composing import graph, row, step, together
 from wallaroo_conformance.cases.operators import (
@@ -152,11 +151,8 @@ _PAYLOAD_TABLE = (*(PAYLOADS[:_COMMON] * 3), *_MARKED, *PAYLOADS)
 
 def _case_of_anything(rng: Random, table: _Table) -> ConformanceCase:
     decoders = rng.choices(table.decoders, k=rng.choice((1, 1, 1, 2, 2, 2, 3)))
-    sources = [
-        SourceSpec(number, decoder, generator=rng.random() < 1 / 16)
-        for number, decoder in enumerate(decoders)
-    ]
-    inputs = tuple([fitting(_input(rng, len(sources)), sources) for _ in range(_count(rng))])
+    sources = [SourceSpec(number, decoder) for number, decoder in enumerate(decoders)]
+    inputs = tuple([_input(rng, len(sources)) for _ in range(_count(rng))])
     return replace(_rows(rng, sources, table), inputs=inputs)
 
 

@@ -6,14 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from wallaroo.kafka_records import Header, KafkaRecord
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
-from wallaroo_conformance.cases.case import (
-    SOURCES,
-    ConformanceCase,
-    Input,
-    SourceSpec,
-    value_of,
-)
+from wallaroo_conformance.cases.case import SOURCES, ConformanceCase, Input, SourceSpec
 from wallaroo_conformance.cases.operators.topics import TEXT_HEADER
+from wallaroo_conformance.cases.operators.triples import decoded
 
 HOLE = 3
 """Offsets of a hole, which hold nothing."""
@@ -81,7 +76,7 @@ class _Source:
 
     def _received(self, entry: Input) -> Record:
         if self._spec.generator:
-            return Value(self._name, value_of(self._spec, entry.payload), entry.at)
+            return Value(self._name, decoded(entry.payload), entry.at)
         return Frame(self._name, entry.payload, entry.at)
 
     def _consumed(self, entry: Input) -> Iterator[Record]:
