@@ -6,8 +6,8 @@ from dataclasses import replace
 from wallaroo.cli.main import main
 from wallaroo.loading import load_application
 from wallaroo.records import Frame, Value
-from wallaroo.transport.generators import encoded
 from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.logged import encoded
 from wallaroo.transport.recording import Recording
 
 VOTES = """

@@ -17,11 +17,8 @@ from wallaroo.generating import generate
 from wallaroo.overriding import override
 from wallaroo.records import End, Value
 from wallaroo.topology import Source as SourceNode
-from wallaroo.transport import logged
 from wallaroo.transport.interfaces import Receiver, Source
 from wallaroo.transport.logged import LoggedSource
-
-encoded, decoded = logged.encoded, logged.decoded
 
 _MOST = 64  # values handed on at once
 _TURN = 0.005  # seconds that generators may run before the loop serves its connections

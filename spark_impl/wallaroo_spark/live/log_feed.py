@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
 from wallaroo.records import Consumed, Record, Value
-from wallaroo.transport.generators import encoded
 from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
+from wallaroo.transport.logged import after, encoded
 from wallaroo_spark.live.arrivals import Arrivals
 from wallaroo_spark.live.offset_log import Log, OffsetLog
-from wallaroo_spark.live.resume import Resume, after, positions_in
+from wallaroo_spark.live.resume import Resume, positions_in
 from wallaroo_spark.live.to_tasks import frames_for_tasks
 from wallaroo_spark.plans.feed import Feed
 from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, pack

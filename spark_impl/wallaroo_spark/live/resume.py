@@ -19,14 +19,11 @@ from wallaroo.config import GenSourceConfig, TCPSinkConfig
 from wallaroo.json_fields import a_number, by_sink
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application, SinkId
-from wallaroo.transport import logged
 from wallaroo.transport.logged import LoggedSource, Position
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.stamped import read_part, write_part
-
-after = logged.after
 
 _GO_ON = (GenSourceConfig, KafkaSourceConfig)  # sources that go on behind what the log has of them
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from wallaroo.records import Assigned, Consumed, End
 from wallaroo.transport.byte_strings import ByteStrings
-from wallaroo.transport.generators import decoded
 from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.logged import decoded
 from wallaroo.transport.skipping import SkippedPayload, skipped
 from wallaroo_spark.wire.job import Frames, Topic, joined, pack
 from wallaroo_spark.wire.job import Kind as WireKind
