@@ -61,11 +61,11 @@ class Lineages(Sequence[Lineage]):
     def __getitem__(self, at: slice) -> Lineages: ...
     @override
     def __getitem__(self, at: int | slice) -> Lineage | Lineages:
-        start, stop, _ = (at if isinstance(at, slice) else slice(at, at + 1 or None)).indices(
-            len(self)
-        )
-        numbers = self.numbers[self.width * start : self.width * stop]
-        return Lineages(self.width, numbers) if isinstance(at, slice) else tuple(numbers)
+        if isinstance(at, slice):
+            start, stop, _ = at.indices(len(self))
+            return Lineages(self.width, self.numbers[self.width * start : self.width * stop])
+        start = self.width * range(len(self))[at]
+        return tuple(self.numbers[start : start + self.width])
 
 
 _IN_TURN = 2  # where a lineage has the window that fired
