@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import overload
 
@@ -35,11 +35,10 @@ class ByteStrings(Sequence[bytes]):
         self.data = data
 
     @classmethod
-    def of(cls, strings: Iterable[bytes]) -> ByteStrings:
+    def of(cls, strings: Sequence[bytes]) -> ByteStrings:
         """Return the same byte strings in one piece."""
         if isinstance(strings, ByteStrings):
             return strings
-        strings = list(strings)
         return cls(array("I", map(len, strings)), b"".join(strings))
 
     @classmethod
@@ -94,7 +93,7 @@ class ByteStrings(Sequence[bytes]):
             return NotImplemented
         return (self.lengths, self.data) == (other.lengths, other.data)
 
-    __hash__ = None  # type: ignore[assignment]  # it can be compared, and be changed, as a list can
+    __hash__ = None  # type: ignore[assignment]  # equal by content, as lists are
 
     def __repr__(self) -> str:
         return f"ByteStrings.of({list(self)})"

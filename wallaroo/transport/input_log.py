@@ -329,8 +329,9 @@ class InputLog:
         for file in self._covering(from_sequence, stop):
             try:
                 for first, lengths in file.lengths(from_sequence, stop):
-                    if total + sum(lengths) <= max_bytes:
-                        total += sum(lengths)
+                    size = sum(lengths)
+                    if total + size <= max_bytes:
+                        total += size
                         continue
                     for sequence, length in enumerate(lengths, first):
                         total += length

@@ -143,8 +143,7 @@ class Steps(Observer):
             assert place is not None
             step = Step("frame", place, lineage, None, record, source=place.pipeline)
         else:
-            [what] = [what for kind, what in _RECORDS.items() if isinstance(record, kind)]
-            step = Step(what, place, lineage, None)
+            step = Step(_RECORDS[type(record)], place, lineage, None)
             step.source = None if isinstance(record, Tick) else record.source
         step.at = at
         self._begin(step)
