@@ -7,8 +7,8 @@ only when a run begins.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
-from concurrent.futures import Future
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -93,6 +93,7 @@ class Cluster:
         self.brokers = brokers
         self.name = name
         self._options = dict(options)
+        self._unanswered: list[tuple[Sequence[Future[Any]], Any]] = []  # with their client
         self._troubles = RateLimited(_log, burst=1, interval=30.0)
 
     def consumer(self, group: str, *, committed_only: bool, ahead: int = 16_384) -> Consumer:
@@ -207,6 +208,11 @@ class Cluster:
             isolation_level=level.READ_COMMITTED if committed_only else level.READ_UNCOMMITTED,
             request_timeout=_ANSWER,
         )
+        # A client that is dropped answers no more: `error` drops it, perhaps for another question.
+        self._unanswered = [
+            (answers, admin) for answers, admin in self._unanswered if wait(answers, 0).not_done
+        ]
+        self._unanswered.append((list(asked.values()), self._admin))
         return {place.partition: answer for place, answer in asked.items()}
 
     def error(self, error: KafkaError, where: str) -> BrokerError:

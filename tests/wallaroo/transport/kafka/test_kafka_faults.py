@@ -175,3 +175,11 @@ def test_kafka_12_a_partition_whose_leader_is_away_does_not_keep_the_others_back
         for end in (4, 9, 14):
             sent(brokers, topic)
             assert until_some(planner) == [(0, end - 4, end)]
+
+
+def test_kafka_12_a_question_is_answered_though_another_one_failed(brokers):
+    brokers.slow(20)
+    cluster = Cluster(brokers.address, {}, "p")
+    asked = cluster.asked_offsets("t", [0], "latest", committed_only=True)
+    cluster.error(KafkaError(MOVED), "of another one")
+    assert asked[0].result(60).offset == 0
