@@ -7,14 +7,13 @@ returns them. They are not part of this package, because they change the inside 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Literal
 
 from wallaroo.engine import Engine
-from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.judge.rules import rule_id
 from wallaroo_conformance.language import check_language
@@ -104,7 +103,8 @@ class Kill:
             return False
         if not self.mutant.rule:
             return not self.rules
-        return self.failure is not None and _counts(self.failure, self.mutant.rule)
+        small = self.messages is None or self.messages <= MOST_MESSAGES
+        return small and self.mutant.rule in self.rules
 
 
 def kill(
@@ -141,31 +141,6 @@ def kill(
                 problem = str(error)
             return _kill(mutant, search.findings.failures, begun, search.runner.cases, problem)
     return _kill(mutant, failures, begun)
-
-
-def kill_by(cases: Iterable[ConformanceCase], mutant: Mutant) -> Kill:
-    """Check a mutant on some cases, as they are, until a failure names the rule it breaks.
-
-    This takes milliseconds, and says whether the mutant still differs from the reference, not
-    whether a search finds it.
-    """
-    begun = time.monotonic()
-    failures: list[Failure] = []
-    with mutant.during():
-        search = Search(mutant.make())
-        for case in cases:
-            failure = search.failure_of(case)
-            if failure is not None:
-                failures.append(failure)
-                if _counts(failure, mutant.rule):
-                    break
-    return _kill(mutant, failures, begun, search.runner.cases)
-
-
-def _counts(failure: Failure, rule: str) -> bool:
-    """Whether a failure names a rule and is small enough for a kill."""
-    small = failure.case is None or failure.case.messages <= MOST_MESSAGES
-    return small and rule in failure.rules
 
 
 def _kill(

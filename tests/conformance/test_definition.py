@@ -11,7 +11,7 @@ from wallaroo_conformance.checking import check_engine
 from wallaroo_conformance.judge.oracle import REFERENCE, definition_oracle, reference_oracle
 from wallaroo_conformance.report.showing import failure_text
 from wallaroo_conformance.search.budget import Budget, Check
-from wallaroo_conformance.search.search import Search
+from wallaroo_conformance.search.judging import replayed
 from wallaroo_mutants.catalogue import broken, read
 
 from wallaroo.engine import load_engine
@@ -27,13 +27,12 @@ def test_it_is_small():
 
 def test_it_finds_each_fault_that_a_mutant_plants_in_the_interpreter():
     reference = load_engine(REFERENCE)
-    examples = [(one.rule, replace(one.case, isolation="isolated")) for one in stored()]
+    examples = [replace(one, case=replace(one.case, isolation="isolated")) for one in stored()]
     missed = []
     for mutant in read("reference"):
-        own = [case for rule, case in examples if rule == mutant.rule]
+        own = [one for one in examples if one.rule == mutant.rule]
         with mutant.patch.in_place():
-            search = Search(reference)
-            if mutant.rule and not any(map(search.failure_of, own)):
+            if mutant.rule and not any(replayed(one, reference).failure for one in own):
                 missed.append(mutant.name)
     assert missed == []
 

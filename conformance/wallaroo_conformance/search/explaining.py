@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.reducing import reductions
 from wallaroo_conformance.judge.differences import Crash
-from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.findings import Failing
-from wallaroo_conformance.search.judging import Judge, doubt
+from wallaroo_conformance.search.judging import Judge
 
 _SLOW_JOB = 0.25  # seconds
 _FEW = 16
@@ -35,14 +35,9 @@ def failure_of(judge: Judge, failing: Failing, *, reduce: bool) -> Failure:
         # Once more, if there is time: the first time there may have been others in its job.
         alone = next(iter(runner.run([reduced.case])), reduced.result)
     isolated = judge.failing(reduced.meaning, alone) is not None
-    refused = isinstance(reduced.result, Crash) and reduced.result.refusal
-    return Failure(
-        (ANSWERS,) if refused else judge.findings.laws_of(reduced),
-        reduced.case,
-        expected=reduced.meaning.trace,
+    return replace(
+        judge.failure(reduced),
         actual=alone if isolated else reduced.result,
-        text=doubt(reduced.meaning),
-        judged_by=reduced.meaning.judged_by,
         alone=isolated,
         cut_short=cut_short,
         may_be_same=bool(judge.findings.failures),

@@ -14,6 +14,7 @@ from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.differences import Crash, Result, differences
+from wallaroo_conformance.judge.laws import ANSWERS
 from wallaroo_conformance.judge.oracle import (
     REFERENCE,
     Meaning,
@@ -71,20 +72,18 @@ class Judge:
         findings.supported += len(answered)
         return answered
 
-    def first_failing(
-        self, cases: Sequence[ConformanceCase], like: Failing | None = None
-    ) -> Failing | None:
+    def first_failing(self, cases: Sequence[ConformanceCase], like: Failing) -> Failing | None:
         """Return the first case that fails for a reason not yet known; note nothing.
 
         Args:
             cases: the cases.
-            like: pass over those which do not differ in a way in which this one does.
+            like: those which do not differ in a way in which this one does are passed over.
         """
         given = [meaning for meaning in self.oracle.ask(cases) if self.beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
         for meaning, result in zip(given, results, strict=False):
             failing = self.failing(meaning, result)
-            if failing is None or (like is not None and not failing.differs_like(like)):
+            if failing is None or not failing.differs_like(like):
                 continue
             if not self.findings.is_explained(failing):
                 return failing
@@ -97,6 +96,19 @@ class Judge:
         compared = self.claims.comparable(meaning.trace, result)
         kinds = differences(*compared)
         return Failing(meaning, kinds, result) if kinds else None
+
+    def failure(self, failing: Failing) -> Failure:
+        """Return the failure that a failing case shows, as it is."""
+        meaning, result = failing.meaning, failing.result
+        refused = isinstance(result, Crash) and result.refusal
+        return Failure(
+            (ANSWERS,) if refused else self.findings.laws_of(failing),
+            meaning.case,
+            expected=meaning.trace,
+            actual=result,
+            text=_doubt(meaning),
+            judged_by=meaning.judged_by,
+        )
 
     def refused(self, result: Result) -> TypeGuard[Crash]:
         """Whether an answer is the refusal of an engine that refuses in `run`."""
@@ -144,14 +156,11 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
         return Replayed(meaning, actual, options=options)
     if (excuse := judge.findings.excuse(failing)) is not None:
         return Replayed(meaning, beyond=f"it differs, as {excuse}")
-    laws = judge.findings.laws_of(failing)
-    failure = Failure(
-        laws, meaning.case, meaning.trace, actual, text=doubt(meaning), judged_by=meaning.judged_by
-    )
-    return Replayed(meaning, actual, failure=failure.filed(example.rule), options=options)
+    failure = judge.failure(failing).filed(example.rule)
+    return Replayed(meaning, actual, failure=failure, options=options)
 
 
-def doubt(meaning: Meaning) -> str:
+def _doubt(meaning: Meaning) -> str:
     """Return why what a case means may be wrong itself; empty: there is no reason to think so.
 
     The definition is asked where the reference judges.

@@ -11,7 +11,6 @@ from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
 from wallaroo_conformance.judge.claims import Claims
 from wallaroo_conformance.judge.oracle import oracle_for
-from wallaroo_conformance.judge.results import Failure
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
 from wallaroo_conformance.search.explaining import failure_of
 from wallaroo_conformance.search.findings import Findings
@@ -112,11 +111,6 @@ class Search:
                     f"the time was over when {run} of {len(given)} stored cases had been run"
                 )
         self.findings.stored += run
-
-    def failure_of(self, case: ConformanceCase) -> Failure | None:
-        """Return the failure of one case as it is; the case is neither counted nor reduced."""
-        failing = self._judge.first_failing([self._judge.claims.adapted(case)])
-        return None if failing is None else failure_of(self._judge, failing, reduce=False)
 
     def search(self) -> None:
         """Generate cases and run them until the budget is spent, or the engine is given up.
