@@ -15,7 +15,6 @@ error: file descriptor 1 is pointed there, and the protocol keeps a duplicate.
 from __future__ import annotations
 
 import argparse
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -23,9 +22,9 @@ from wallaroo.engine import Capabilities, Case, load_engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.topology import Application
 from wallaroo.trace import Trace
-from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.reading import case_from_json
+from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.pipe.protocol import (
     PROTOCOL,
     capabilities_message,
@@ -33,8 +32,6 @@ from wallaroo_conformance.pipe.protocol import (
     take_over_standard_streams,
     to_line,
 )
-
-_FRAMES = 8  # the innermost frames of a crash's traceback are sent
 
 
 class Adapter(Protocol):
@@ -131,9 +128,8 @@ def _answer(result: Trace | BaseException) -> dict[str, Any]:
         said = {"rule": refusal.rule, "step": refusal.step, "why": refusal.reason}
         return {"type": "refusal", **said}
     except BaseException as error:  # noqa: BLE001 - as above
-        frames = traceback.format_tb(error.__traceback__)[-_FRAMES:]
-        said = {"error": f"{type(error).__name__}: {describe_error(error)}"}
-        return {"type": "crash", **said, "traceback": "".join(frames)}
+        crash = Crash.of(error)
+        return {"type": "crash", "error": crash.error, "traceback": crash.traceback}
 
 
 def main() -> None:

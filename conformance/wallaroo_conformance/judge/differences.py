@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
+from wallaroo.errors import UnsupportedTopology
 from wallaroo.trace import Trace, canonical_json
+from wallaroo.user_code.failure import describe_error
 
 Kind: TypeAlias = Literal[
     "crash", "ended", "missing", "extra", "changed", "order", "letters", "letter fields",
@@ -22,6 +25,8 @@ KINDS: frozenset[Kind] = frozenset(get_args(Kind))
 
 _FIELDS = ("key", "error_type", "payload", "source", "step", "sink", "pipeline")
 """A dead letter's fields, besides lineage and reason."""
+
+_FRAMES = 8  # the innermost frames of a crash's traceback are kept
 
 
 class CrashError(Exception):
@@ -68,6 +73,16 @@ class Crash:
         self.error = error
         self.traceback = traceback
         self.refusal = refusal
+
+    @classmethod
+    def of(cls, error: BaseException) -> Crash:
+        """Return what takes the place of a trace when an engine raised an error."""
+        if isinstance(error, CrashError):
+            return cls(str(error), error.report)
+        text = f"{type(error).__name__}: {describe_error(error)}"
+        refusal = str(error) if isinstance(error, UnsupportedTopology) else ""
+        frames = "".join(traceback.format_tb(error.__traceback__)[-_FRAMES:])
+        return cls(text, frames, refusal=refusal)
 
     def comparable(self) -> dict[str, Any]:
         """Return something no trace is equal to."""

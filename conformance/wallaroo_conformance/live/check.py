@@ -15,6 +15,7 @@ from typing import Any
 
 from wallaroo.cli.logs import logging_to
 from wallaroo.engine import Engine, Isolation
+from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.law import Law, LawResult, Status
 from wallaroo_conformance.judge.results import Failure, fits
 from wallaroo_conformance.live.checkpoints import moving_scenario
@@ -25,7 +26,6 @@ from wallaroo_conformance.live.run import LiveRun, Scenario
 from wallaroo_conformance.live.scenarios import SPECIAL
 from wallaroo_conformance.live.served import OTHER, BrokenRuleError
 from wallaroo_conformance.search.budget import Outcome
-from wallaroo_conformance.search.running import crash
 
 _LAWS: Mapping[str, str] = {
     "frame-1": "the frames depend on the bytes alone, never on how TCP divided them",
@@ -192,7 +192,7 @@ def _failure(
     except BrokenRuleError as broken:
         named, text = broken.rules, broken.text
     except Exception as error:  # noqa: BLE001 - what an engine's server raises is its answer
-        named, text = scenario.rules or ("stop-1",), crash(error).error
+        named, text = scenario.rules or ("stop-1",), Crash.of(error).error
     else:
         return None
     last = [f"  {line}" for line in printed.getvalue().splitlines()[-_LAST_LINES:]]

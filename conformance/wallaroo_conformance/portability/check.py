@@ -23,7 +23,6 @@ from wallaroo_conformance.judge.oracle import reference_oracle
 from wallaroo_conformance.portability.processes import LATER, Answer, Subject
 from wallaroo_conformance.portability.results import AppFinding, Letters, Look, Smaller, reduced
 from wallaroo_conformance.report.showing import trace_lines
-from wallaroo_conformance.search.running import crash
 
 _MOST_REMEMBERING = 12  # inputs of a reduction's step, where each takes a process of its own
 _MOST_ON_ENGINES = 16  # of those on another engine
@@ -264,9 +263,9 @@ def _cases(application: Application, engine: Engine, logs: Sequence[InputLog]) -
 def _answers(engine: Engine, cases: Sequence[Case]) -> Sequence[Trace | Crash]:
     try:
         answers = engine.run_many(cases)
-        return [crash(it) if isinstance(it, Exception) else it for it in answers]
+        return [Crash.of(it) if isinstance(it, Exception) else it for it in answers]
     except Exception as error:  # noqa: BLE001 - it is the engine's answer
-        return [crash(error)] * len(cases)
+        return [Crash.of(error)] * len(cases)
 
 
 def _shown(engine: Engine, case: Case, actual: Trace | Crash) -> list[AppFinding]:

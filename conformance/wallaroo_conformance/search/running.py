@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,21 +10,12 @@ from typing import Any
 from wallaroo.engine import Capabilities, Case, Engine
 from wallaroo.errors import UnsupportedTopology
 from wallaroo.trace import Trace
-from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.deadline import Deadline
-from wallaroo_conformance.judge.differences import (
-    Crash,
-    CrashError,
-    NoMoreAnswersError,
-    Result,
-    readable,
-)
+from wallaroo_conformance.judge.differences import Crash, NoMoreAnswersError, Result, readable
 from wallaroo_conformance.pipe.engine import PipeEngine
 from wallaroo_conformance.search.budget import MOST_CASES_A_JOB
-
-_FRAMES = 8  # the innermost frames of a crash's traceback are kept
 
 REFUSED = "refused: "
 """The beginning of `Runner.refusal`'s answer (build-2)."""
@@ -150,7 +140,7 @@ class Runner:
         except BaseException as error:
             if _is_ours(error):
                 raise
-            return crash(error)  # it is an engine's answer
+            return Crash.of(error)  # it is an engine's answer
 
     def _run_job(self, cases: Sequence[ConformanceCase]) -> list[Result]:
         """Run several cases in one job.
@@ -180,7 +170,7 @@ class Runner:
 
     def _checked(self, trace: object) -> Result:
         if isinstance(trace, Exception):
-            return crash(trace)
+            return Crash.of(trace)
         if not isinstance(trace, Trace):
             return Crash(f"it answered with a {type(trace).__name__}, not a Trace")
         return readable(trace)
@@ -189,13 +179,3 @@ class Runner:
 def _is_ours(error: BaseException) -> bool:
     """Whether Ctrl-C was meant for the check: the one of the catalogue's operators has a text."""
     return isinstance(error, KeyboardInterrupt) and not error.args
-
-
-def crash(error: BaseException) -> Crash:
-    """Return what takes the place of a trace when an engine raised."""
-    if isinstance(error, CrashError):
-        return Crash(str(error), error.report)
-    text = f"{type(error).__name__}: {describe_error(error)}"
-    refusal = str(error) if isinstance(error, UnsupportedTopology) else ""
-    frames = "".join(traceback.format_tb(error.__traceback__)[-_FRAMES:])
-    return Crash(text, frames, refusal=refusal)
