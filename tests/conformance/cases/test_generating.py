@@ -122,7 +122,3 @@ def test_nobody_but_its_table_knows_an_operator_by_name(module: ModuleType) -> N
         *(plainest if module is case else ()),
     }
     assert words & named <= allowed
-
-
-def test_equal_seeds_give_equal_cases() -> None:
-    assert generate(50, 3) == generate(50, 3) != generate(50, 4)

@@ -91,33 +91,32 @@ def test_every_law_can_be_told_from_the_others_of_its_rule() -> None:
 @pytest.mark.parametrize(
     ("numbers", "says"),
     [
-        ((100, 100, 100, 100), "100 cases asked for; 100 runs in all"),
+        ((100, 100, 0, 100, 100), "100 cases asked for; 100 runs in all"),
         (
-            (100, 32, 32, 40),
+            (100, 107, 7, 107, 107),
+            "100 cases asked for; 7 stored ones before them; 107 runs in all",
+        ),
+        (
+            (100, 32, 0, 32, 40),
             "100 cases asked for, 32 of them when the search ended; 8 more runs, of cases that it "
             "refused, or to reduce failures; 40 runs in all",
         ),
         (
-            (None, 50, 48, 48),
+            (None, 50, 0, 48, 48),
             "50 cases in the time given; 2 not run, because they need what the engine does not "
             "claim; 48 runs in all",
         ),
     ],
 )
 def test_numbers_of_cases_are_explained(
-    kept: Report, numbers: tuple[int | None, int, int, int], says: str
+    kept: Report, numbers: tuple[int | None, int, int, int, int], says: str
 ) -> None:
-    asked, generated, supported, cases = numbers
+    asked, generated, stored, supported, cases = numbers
     report = replace(
-        kept, asked=asked, generated=generated, stored=0, supported=supported, cases=cases
+        kept, asked=asked, generated=generated, stored=stored, supported=supported, cases=cases
     )
     assert cases_text(report) == says
     assert says in html([report])
-
-
-def test_stored_cases_are_counted_beside_those_asked_for(kept: Report) -> None:
-    report = replace(kept, asked=100, generated=107, stored=7, supported=107, cases=107)
-    assert cases_text(report) == "100 cases asked for; 7 stored ones before them; 107 runs in all"
 
 
 def test_the_page_links_to_a_published_specification_or_to_none(kept: Report) -> None:

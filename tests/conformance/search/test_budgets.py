@@ -15,7 +15,7 @@ from wallaroo_conformance.cli.commands import register_conform
 from wallaroo_conformance.cli.conform import stopped_by_ctrl_c
 from wallaroo_conformance.cli.output import progress_shown
 from wallaroo_conformance.judge.results import BROKEN, INCOMPLETE
-from wallaroo_conformance.search.budget import Budget, chosen_budget
+from wallaroo_conformance.search.budget import Budget
 from wallaroo_conformance.search.search import Progress, Search
 from wallaroo_reference.engine import ReferenceEngine
 
@@ -41,8 +41,6 @@ def test_what_is_no_time_is_refused(text: str, capsys: pytest.CaptureFixture[str
 
 
 def test_a_budget_of_cases_and_seconds_ends_with_whichever_comes_first() -> None:
-    assert chosen_budget("dev", 7, 2.5) == Budget(7, 2.5)
-    assert Budget(7, 2.5).name == "7 cases or 2.5 seconds"
     search = Search(ReferenceEngine(), Check(Budget(20, 3_600.0)))
     search.search()
     assert search.findings.generated == 20

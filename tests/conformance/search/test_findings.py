@@ -24,11 +24,3 @@ def test_a_law_of_which_every_case_is_refused_is_unsupported_until_one_is_run() 
     assert statuses(findings) == {"sliding": "not exercised", "grid": "unsupported"}
     findings.add_kept(meaning)
     assert statuses(findings) == {"sliding": "not exercised", "grid": "kept"}
-
-
-def test_a_rule_of_which_an_engine_claims_no_stop_waits_for_its_other_laws() -> None:
-    case = graph(step("texts", window=WindowSpec()), inputs=(record(0, "a 0 m"),))
-    [meaning] = reference_oracle().ask([case])
-    findings = Findings(Claims(Capabilities()))
-    findings.add_beyond(meaning, "it claims no stop")
-    assert statuses(findings)["sliding"] == "not exercised"

@@ -27,9 +27,11 @@ BOTH: frozenset[Isolation] = frozenset({"isolated", "trusting"})
 
 def test_a_budget_is_named_by_what_ends_it_and_must_end() -> None:
     assert [Budget(500).name, Budget(None, 2.5).name] == ["500 cases", "2.5 seconds"]
+    assert Budget(7, 2.5).name == "7 cases or 2.5 seconds"
     assert chosen_budget("ci") is PROFILES["ci"]
     assert chosen_budget("ci", 7) == Budget(7)
     assert chosen_budget("ci", seconds=3.0) == Budget(None, 3.0)
+    assert chosen_budget("dev", 7, 2.5) == Budget(7, 2.5)
     with pytest.raises(ValueError, match="never ends"):
         Budget(None)
 
