@@ -5,17 +5,21 @@ All but Spark itself is what `wallaroo checkpoint --to` runs: what Spark would s
 
 import contextlib
 import itertools
+from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
-from carrying import WITHOUT_CUT, carried
+from carrying import Compared
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_mutants.patching import Change, Patch
+from wallaroo_reference import engine
 from wallaroo_reference.checkpoints.blobs import decode, divided
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.recovery import _places
 from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint, _head_and_blobs, _read
+from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.lives import Kept
 from wallaroo_spark.live import new_part
 from wallaroo_spark.live.layout import LAYOUT, layout_of, read_layout
@@ -28,11 +32,14 @@ from wallaroo.transport.stamps import UNSTAMPED
 
 
 class Moves:
-    """Moves states to Spark's form and back, in a folder.
+    """Moves states to Spark's form and back, in a folder, at each cut of the reference's cases.
 
     Args:
         folder: a new one.
         monkeypatch: with which Spark is left out.
+
+    Attributes:
+        application: whose states they are.
     """
 
     def __init__(self, folder, monkeypatch):
@@ -41,11 +48,13 @@ class Moves:
         self.segments, self.position = {}, 0
         monkeypatch.setattr(new_part, "session", lambda: self)
         monkeypatch.setattr(new_part, "store_segments", self._store)
+        monkeypatch.setattr(engine, "Kept", partial(Moved, self))
         self.spark = self.directory = None  # of a session
+        self.application = None
 
-    def moved(self, kept, machine, application):
+    def moved(self, kept, machine):
         """Return what a machine has kept after it was a checkpoint of Spark's."""
-        partitions = self.draw.randint(1, 4)
+        application, partitions = self.application, self.draw.randint(1, 4)
         identity = Identity("spark", application.name, [], partitions, UNSTAMPED)
         before = InMemory(*_as_stored(kept, machine)).state()
         directory = self._folder()
@@ -75,6 +84,19 @@ class Moves:
                     continue
                 divided_by = 1 if layout.fused[address.group] else partitions
                 assert address.number == encoded_partition_number(name, divided_by)
+
+
+class Moved(Compared):
+    """What is kept of a machine; each time it is moved before another machine gets it."""
+
+    def __init__(self, moves, machine):
+        super().__init__(machine)
+        self._moves = moves
+
+    def put(self, machine):
+        moved = self._moves.moved(self, machine)
+        self.cells, self.moment = moved.cells, moved.moment
+        super().put(machine)
 
 
 def _as_stored(kept, machine):
@@ -134,9 +156,12 @@ class Held(StoredOnSpark):
 
 def differs(case, moves):
     """Return whether what comes of a case depends on cuts; where they are is drawn."""
-    count = moves.draw.randint(1, max(1, len(engine_case(case).records) - 1))
-    whole = carried(case, ["isolated"], WITHOUT_CUT)
-    return carried(case, ["isolated"], count, moves.moved) != whole
+    whole = engine_case(case)
+    count = moves.draw.randint(1, max(1, len(whole.records) - 1))
+    cut = replace(whole, options={"records_a_life": count})
+    moves.application = whole.application
+    one, other = map(ReferenceEngine().run, (whole, cut))
+    return one.comparable() != other.comparable()
 
 
 @pytest.fixture
