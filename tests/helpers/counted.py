@@ -1,7 +1,8 @@
 """An application that numbers its messages by key, and a sender, for tests of served runs."""
 
 import os
-import socket
+
+from receiving import hand_over
 
 import wallaroo
 from wallaroo.frames import frames
@@ -60,9 +61,6 @@ def counting(port, state=Count, sinks=1):
 
 
 def send(handle, *messages, to="p"):
-    """Send, half-close, and wait until the source has closed its side: all is taken (frame-4)."""
+    """Send messages, and wait until the source has taken all."""
     payloads = [one if isinstance(one, bytes) else one.encode() for one in messages]
-    with socket.create_connection(handle.addresses[to], timeout=300) as connection:
-        connection.sendall(frames(payloads))
-        connection.shutdown(socket.SHUT_WR)
-        assert connection.recv(1) == b""
+    hand_over(handle.addresses[to], frames(payloads))

@@ -1,4 +1,4 @@
-"""What a sink's peer gets, for tests of served applications."""
+"""The peers of served applications: what a sink's peer gets, and how a source's hands over."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def eventually(
         waited = time.monotonic() - begun
         assert waited < seconds, why()
         time.sleep(min(max(0.002, waited / 20), 0.1))
+
+
+def hand_over(address: tuple[str, int], data: bytes) -> None:
+    """Send, half-close, and wait until the source has closed its side: all is taken (frame-4)."""
+    with socket.create_connection(address, timeout=300) as sock:
+        sock.sendall(data)
+        with contextlib.suppress(OSError):  # it is reset already: recv says so
+            sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(1) == b""
 
 
 def read_exactly(sock: socket.socket, count: int) -> bytes:

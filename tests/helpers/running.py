@@ -14,7 +14,7 @@ from pathlib import Path
 
 import forked_commands
 from forked_commands import STREAMS
-from receiving import Receiver
+from receiving import Receiver, hand_over
 
 from wallaroo.frames import frames
 
@@ -85,13 +85,9 @@ class Run:
         return socket.create_connection(("127.0.0.1", self.port), timeout=30)
 
     def send(self, *payloads):
-        """Send frames, half-close, and wait until the run has taken all (frame-4)."""
-        with self.connect() as sock:
-            sock.sendall(
-                frames([one if isinstance(one, bytes) else one.encode() for one in payloads])
-            )
-            sock.shutdown(socket.SHUT_WR)
-            assert sock.recv(1) == b""
+        """Send frames, and wait until the run has taken all."""
+        given = [one if isinstance(one, bytes) else one.encode() for one in payloads]
+        hand_over(("127.0.0.1", self.port), frames(given))
 
     def wait(self):
         """Wait for the end; return the exit code, stderr, and what the sink's peer has got."""

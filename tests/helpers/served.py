@@ -1,10 +1,10 @@
 """An application to serve on the reference engine, and its senders."""
 
-import contextlib
 import socket
 
 import pytest
 from counted import line, text
+from receiving import hand_over
 
 import wallaroo
 
@@ -30,12 +30,7 @@ def connect(handle, source="p"):
 
 
 def send(handle, data, source="p"):
-    """Send, half-close, and wait until the source has closed its side too."""
-    with connect(handle, source) as sock:
-        sock.sendall(data)
-        with contextlib.suppress(OSError):  # it is reset already: recv says so
-            sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
+    hand_over(handle.addresses[source], data)
 
 
 def stopped(handle):

@@ -6,7 +6,7 @@ import socket
 import sqlite3
 
 import pytest
-from counted import counting
+from counted import counting, send
 from receiving import eventually
 from wallaroo_reference.checkpoints.store import Store
 
@@ -95,11 +95,7 @@ def test_a_log_that_cannot_be_shortened_does_not_end_the_run(serve, receiver, mo
 def test_a_log_that_is_full_waits_for_a_checkpoint(serve, receiver):
     own = {"log_bytes": 20_000, "checkpoint_interval": 1000}
     handle = serve(counting(receiver.port), own=own)
-    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
-        for _ in range(20):
-            sock.sendall(frames([b"x" * 1000] * 10))
-        sock.shutdown(socket.SHUT_WR)
-        assert sock.recv(1) == b""
+    send(handle, *[b"x" * 1000] * 200)
     assert handle.progress().details["checkpoints"] > 1  # long before the interval is over
     assert handle.progress().details["log_bytes"] < 200_000
 
