@@ -3,8 +3,10 @@
 import functools
 
 import pytest
+from wallaroo_reference.engine import ReferenceEngine
 
 from wallaroo import testing
+from wallaroo.engine import ServeOptions
 
 
 @pytest.fixture(params=["interpreter", "compiled"])
@@ -50,3 +52,18 @@ def step(request):
     """`testing.Session` on the interpreter, then on the compiled path."""
     isolation = "isolated" if request.param == "interpreter" else "trusting"
     return functools.partial(testing.Session, isolation=isolation)
+
+
+@pytest.fixture
+def serve():
+    """Serve an application with `ServeOptions`; what is left running is killed at a test's end."""
+    handles = []
+
+    def serve(application, **options):
+        handles.append(ReferenceEngine().serve(application, ServeOptions(**options)))
+        return handles[-1]
+
+    yield serve
+    for handle in handles:
+        if handle.wait(0) is None:
+            handle.kill()

@@ -3,7 +3,6 @@
 import socket
 import threading
 import time
-from typing import cast
 
 import pytest
 from counted import Count, line, number, text, whole
@@ -11,11 +10,8 @@ from ports import free_port
 from receiving import eventually, read_all
 from served import BOTH
 from small_steps import words
-from wallaroo_reference.engine import ReferenceEngine
-from wallaroo_reference.serving.server import Server
 
 import wallaroo
-from wallaroo.engine import ServeOptions
 from wallaroo.frames import frames
 from wallaroo.keys import partition_number
 from wallaroo.metrics.probes import Probes
@@ -36,7 +32,7 @@ def slow(message):
 
 
 @pytest.fixture
-def start(receiver):
+def start(receiver, serve):
     """Serve an application with figures; sends frames to its only source."""
     runs = []
 
@@ -45,9 +41,7 @@ def start(receiver):
             wallaroo.TCPSinkConfig("127.0.0.1", port or receiver.port, line)
         ).build()
         registry = Registry(application, "reference", partitions=options.get("partitions", 1))
-        handle = ReferenceEngine().serve(
-            application, ServeOptions(isolation=isolation, metrics=registry, **options)
-        )
+        handle = serve(application, isolation=isolation, metrics=registry, **options)
         runs.append(Run(handle, registry))
         return runs[-1]
 
@@ -272,17 +266,15 @@ def test_what_is_not_looked_at_is_represented_by_what_is(start, receiver, monkey
     assert len(receiver.data) == 240
 
 
-def test_without_figures_nothing_is_measured(receiver):
+def test_without_figures_nothing_is_measured(receiver, serve):
     application = (
         builder(lambda b: b.to(words))
         .to_sink(wallaroo.TCPSinkConfig("127.0.0.1", receiver.port, line))
         .build()
     )
-    handle = cast(Server, ReferenceEngine().serve(application, ServeOptions()))
+    handle = serve(application)
     assert type(handle._run.machine).__name__ == "Compiled"
     assert handle._run.feeder.watch is None
-    handle.stop()
-    handle.wait(60)
 
 
 @BOTH
