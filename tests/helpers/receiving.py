@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -37,6 +38,12 @@ def hand_over(address: tuple[str, int], data: bytes) -> None:
         assert sock.recv(1) == b""
 
 
+def reset(sock: socket.socket) -> None:
+    """Close a connection so that the other side learns of it by a reset."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
 def read_exactly(sock: socket.socket, count: int) -> bytes:
     """Return the next `count` bytes of a connection."""
     data = b""
@@ -53,6 +60,7 @@ class Receiver:
     def __init__(self, port: int = 0) -> None:
         self.listener = socket.create_server(("127.0.0.1", port))
         self.port = self.listener.getsockname()[1]
+        self.address = f"127.0.0.1:{self.port}"
         self._got: list[bytearray] = []
         self._readers: list[threading.Thread] = []
         self._socks: list[socket.socket] = []
@@ -99,7 +107,7 @@ class Receiver:
                 self._names.append(name)
 
     def _read(self, sock: socket.socket, got: bytearray) -> None:
-        with contextlib.suppress(OSError):
+        with sock, contextlib.suppress(OSError):
             while data := sock.recv(65536):
                 got += data
 

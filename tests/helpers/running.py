@@ -65,8 +65,8 @@ class Run:
 
     def __init__(self, app, *arguments, command=WALLAROO_RUN, stderr=subprocess.PIPE, **options):
         self._receiver = Receiver()
-        out = f"127.0.0.1:{self._receiver.port}"
-        words = [*command, str(app), *arguments, "--in", "127.0.0.1:0", "--out", out]
+        words = [*command, str(app), *arguments, "--in", "127.0.0.1:0"]
+        words += ["--out", self._receiver.address]
         self.process = subprocess.Popen(words, stderr=stderr, text=True, **options)
         self.errors = ""
         if stderr is subprocess.PIPE:

@@ -112,7 +112,7 @@ def test_recover_1_a_worker_is_killed_and_the_job_completes(
     data, orders = market
     trace = reference.run(Case(example("market_spread", *CLOCK), market_log(market)))
     expected = b"".join(trace.outputs["Orders", 0])
-    places = ("--in", "127.0.0.1:0,127.0.0.1:0", "--out", f"127.0.0.1:{receiver.port}")
+    places = ("--in", "127.0.0.1:0,127.0.0.1:0", "--out", receiver.address)
     application = load_application(EXAMPLES / "market_spread.py", [*places, *CLOCK])
     own = {"master": on_cluster.master, "conf": on_cluster.conf}
     run = spark_engine.serve(application, options(own=own))

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -13,39 +12,26 @@ import threading
 import pytest
 from listening_cli import receiving
 from ports import free_port
+from receiving import reset
 
 from wallaroo.cli.main import main
 from wallaroo.frames import frame, frames
 
 
-class Listener:
-    """Takes one connection on a port of the system's choice, and everything that comes on it."""
+@pytest.fixture
+def resetting():
+    """The address of a listener that takes 1,000 bytes of a connection, or all, and resets it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
 
-    def __init__(self, take=None, *, reset=False):
-        self.received = b""
-        self._take = take
-        self._reset = reset
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        def take():
+            connection, _ = listener.accept()
+            connection.recv(1000, socket.MSG_WAITALL)
+            reset(connection)
 
-    def _run(self):
-        connection, _ = self._socket.accept()
-        with connection, self._socket:
-            if self._reset:
-                linger = struct.pack("ii", 1, 0)
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            while self._take is None or len(self.received) < self._take:
-                data = connection.recv(65536)
-                if not data:
-                    return
-                self.received += data
-
-    def result(self):
-        self._thread.join(timeout=60)
-        assert not self._thread.is_alive()
-        return self.received
+        taking = threading.Thread(target=take)
+        taking.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        taking.join(60)
 
 
 def write(path, content):
@@ -59,31 +45,28 @@ def say(address, *pieces):
             connection.sendall(piece)
 
 
-def test_send_makes_a_frame_of_each_line(tmp_path, capsys):
-    listener = Listener()
+def test_send_makes_a_frame_of_each_line(tmp_path, receiver, capsys):
     path = write(tmp_path / "lines", b"one\n\ntwo\r\n \xff\0\nlast")
-    assert main(["send", path, "--to", listener.address]) == 0
-    assert listener.result() == frames([b"one", b"", b"two", b" \xff\0", b"last"])
+    assert main(["send", path, "--to", receiver.address]) == 0
+    assert receiver.data == frames([b"one", b"", b"two", b" \xff\0", b"last"])
     said = capsys.readouterr().err
-    assert said.startswith(f"sent 5 messages (33 bytes) to {listener.address} in ")
+    assert said.startswith(f"sent 5 messages (33 bytes) to {receiver.address} in ")
 
 
-def test_send_sends_frames_as_they_are(tmp_path, capsys):
+def test_send_sends_frames_as_they_are(tmp_path, receiver, capsys):
     content = frames([b"a" * 200_000, b"", b"\n"]) + b"\0\0\0\x05cut"
-    listener = Listener()
-    assert main(["send", write(tmp_path / "f", content), "--frames", "--to", listener.address]) == 0
-    assert listener.result() == content
+    assert main(["send", write(tmp_path / "f", content), "--frames", "--to", receiver.address]) == 0
+    assert receiver.data == content
     warning, said = capsys.readouterr().err.splitlines()
     assert warning.endswith("header, ends inside a frame: 7 bytes are there")
     assert said.startswith("sent 3 messages (200,020 bytes)")
 
 
-def test_send_repeats_at_a_rate(tmp_path):
-    listener = Listener()
+def test_send_repeats_at_a_rate(tmp_path, receiver):
     path = write(tmp_path / "lines", b"a\nb\n")
-    arguments = ["send", path, "--to", listener.address, "--repeat", "3", "--rate", "1000"]
+    arguments = ["send", path, "--to", receiver.address, "--repeat", "3", "--rate", "1000"]
     assert main(arguments) == 0
-    assert listener.result() == frames([b"a", b"b"] * 3)
+    assert receiver.data == frames([b"a", b"b"] * 3)
 
 
 def test_send_waits_for_the_listener(tmp_path):
@@ -106,26 +89,26 @@ UNKNOWN = (
 )
 
 
-def test_frame_4_send_says_what_it_had_sent_when_the_connection_is_lost(tmp_path, capsys):
-    listener = Listener(take=1000)
+def test_frame_4_send_says_what_it_had_sent_when_the_connection_is_lost(
+    tmp_path, resetting, capsys
+):
     path = write(tmp_path / "lines", b"x" * 996 + b"\n")
-    arguments = ["send", path, "--to", listener.address, "--repeat", "1000000"]
+    arguments = ["send", path, "--to", resetting, "--repeat", "1000000"]
     assert main(arguments) == 1
     said = capsys.readouterr().err
     assert re.match(
-        rf"wallaroo: the connection to {listener.address} was lost after [\d,]+ messages "
+        rf"wallaroo: the connection to {resetting} was lost after [\d,]+ messages "
         r"\([\d,]+ bytes\) \((Broken pipe|Connection reset by peer)\): " + re.escape(UNKNOWN) + "$",
         said,
     ), said
-    listener.result()
 
 
-def test_frame_4_send_fails_when_the_connection_is_reset_after_all_was_sent(tmp_path, capsys):
-    listener = Listener(reset=True)
-    assert main(["send", write(tmp_path / "lines", b"a\n"), "--to", listener.address]) == 1
-    assert listener.result() == frame(b"a")
+def test_frame_4_send_fails_when_the_connection_is_reset_after_all_was_sent(
+    tmp_path, resetting, capsys
+):
+    assert main(["send", write(tmp_path / "lines", b"a\n"), "--to", resetting]) == 1
     assert capsys.readouterr().err == (
-        f"wallaroo: the connection to {listener.address} was lost after 1 message (5 bytes) "
+        f"wallaroo: the connection to {resetting} was lost after 1 message (5 bytes) "
         f"(Connection reset by peer): {UNKNOWN}"
     )
 
@@ -334,12 +317,11 @@ def test_receive_stops_when_its_reader_goes_away():
         assert b"Traceback" not in process.stderr.read()
 
 
-def test_send_shows_a_bar_on_a_terminal_only(tmp_path):
+def test_send_shows_a_bar_on_a_terminal_only(tmp_path, receiver):
     pytest.importorskip("rich", reason="progress bars are drawn by rich")
-    listener = Listener()
     path = write(tmp_path / "lines", b"a\n" * 1000)
     terminal, end = os.openpty()
-    command = [sys.executable, "-m", "wallaroo", "send", path, "--to", listener.address]
+    command = [sys.executable, "-m", "wallaroo", "send", path, "--to", receiver.address]
     with os.fdopen(end, "wb") as stderr:
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
         subprocess.run(command, stderr=stderr, check=True, timeout=60, env=environment)
@@ -347,6 +329,5 @@ def test_send_shows_a_bar_on_a_terminal_only(tmp_path):
     while b"messages/s" not in shown:
         shown += os.read(terminal, 4096)
     os.close(terminal)
-    listener.result()
-    assert f"sending to {listener.address}".encode() in shown
+    assert f"sending to {receiver.address}".encode() in shown
     assert b"\x1b[" in shown

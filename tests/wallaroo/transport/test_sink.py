@@ -7,13 +7,12 @@ import contextlib
 import fcntl
 import random
 import socket
-import struct
 import termios
 import time
 
 import pytest
 from ports import free_port
-from receiving import read_exactly
+from receiving import read_exactly, reset
 
 from wallaroo.transport.sink import Backoff, TCPSink
 
@@ -39,12 +38,6 @@ class Peer:
 
     def close(self):
         self.listener.close()
-
-
-def reset(sock):
-    """Close so that the other side learns of it by a reset."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
 
 
 def acknowledged_and_unread(sock):
