@@ -1,4 +1,4 @@
-"""Ports that a process under test is told before it takes them."""
+"""Ports: those that a process under test is told before it takes them, and who listens."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import os
 import random
 import socket
+
+import psutil
 
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw15").removeprefix("gw")) % 16
 # Below those that systems give to whoever asks for any port. A process of the tests has its own.
@@ -26,3 +28,12 @@ def free_port() -> int:
             one.bind(("127.0.0.1", port))
             return port
     raise OSError(f"no port is free from {_PORTS.start} to {_PORTS.stop - 1}")
+
+
+def listening(port: int) -> list[str]:
+    """Return the addresses at which somebody listens to a port."""
+    return [
+        connection.laddr.ip
+        for connection in psutil.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+    ]

@@ -9,11 +9,7 @@ from wallaroo import testing
 from wallaroo.engine import ServeOptions
 
 
-@pytest.fixture(params=["interpreter", "compiled"])
-def run(request):
-    """`testing.run` on the interpreter, then on the compiled path; for rules that hold in both."""
-    isolation = "isolated" if request.param == "interpreter" else "trusting"
-
+def _in(isolation):
     def run(application, payloads=(), **options):
         if isinstance(payloads, list):
             payloads = [("p", one) if isinstance(one, bytes) else one for one in payloads]
@@ -22,16 +18,16 @@ def run(request):
     return run
 
 
+@pytest.fixture(params=["isolated", "trusting"], ids=["interpreter", "compiled"])
+def run(request):
+    """`testing.run` on the interpreter, then on the compiled path; for rules that hold in both."""
+    return _in(request.param)
+
+
 @pytest.fixture(scope="session")
 def isolated():
     """`testing.run` on the interpreter; for rules that cost copies."""
-
-    def isolated(application, payloads=(), **options):
-        if isinstance(payloads, list):
-            payloads = [("p", one) if isinstance(one, bytes) else one for one in payloads]
-        return testing.run(application, payloads, isolation="isolated", **options)
-
-    return isolated
+    return _in("isolated")
 
 
 @pytest.fixture(scope="session")
@@ -47,11 +43,10 @@ def letters():
     return letters
 
 
-@pytest.fixture(params=["interpreter", "compiled"])
+@pytest.fixture(params=["isolated", "trusting"], ids=["interpreter", "compiled"])
 def step(request):
     """`testing.Session` on the interpreter, then on the compiled path."""
-    isolation = "isolated" if request.param == "interpreter" else "trusting"
-    return functools.partial(testing.Session, isolation=isolation)
+    return functools.partial(testing.Session, isolation=request.param)
 
 
 @pytest.fixture

@@ -15,10 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-import psutil
 import pytest
 from commands_here import wallaroo_here
-from ports import free_port
+from ports import free_port, listening
 from prometheus_client.parser import text_string_to_metric_families
 from receiving import eventually
 from wallaroo_loadgen.control.result import Result
@@ -88,13 +87,7 @@ def test_the_figures_go_on(live: Live) -> None:
 
 
 def test_it_listens_to_this_machine_only(live: Live) -> None:
-    port = urlsplit(live.url).port
-    listening = [
-        connection.laddr.ip
-        for connection in psutil.net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-    ]
-    assert listening == ["127.0.0.1"]
+    assert listening(urlsplit(live.url).port) == ["127.0.0.1"]
 
 
 @pytest.mark.parametrize(

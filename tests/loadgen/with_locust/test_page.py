@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from load_runs import locusts_page, locusts_stats
-from ports import free_port
+from ports import free_port, listening
 from receiving import eventually
 
 pytestmark = pytest.mark.xdist_group("Locust's page")  # which is started once
@@ -52,15 +51,6 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, Path]
     options = "--workload echo --to 127.0.0.1:9 --listen 127.0.0.1:0 --wait 1"
     with locusts_page(page.port, options, log=log):
         yield page, log
-
-
-def listening(port: int) -> list[str]:
-    """Return the addresses at which somebody listens to a port."""
-    return [
-        connection.laddr.ip
-        for connection in psutil.net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-    ]
 
 
 def test_runs_started_from_the_form(start_target: Callable[..., int]) -> None:
