@@ -1,17 +1,4 @@
-"""The published applications in the later form of the API give the same bytes (graph-1)."""
-
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_word_count_as_a_pipeline(application, run):
-    lines = [*(ROOT / "LICENSE").read_bytes().splitlines(), b"\xff", b"Gr\xc3\xbc\xc3\x9fe !x"]
-    one = run(application("word_count"), {"Split and Count": lines})
-    other = run(application("word_count_pipeline"), {"Split and Count": lines})
-    assert other.outputs == one.outputs
-    assert len(one.output) > 1_500
-    assert [letter.reason for letter in other.dead_letters] == ["decode"]
+"""Market spread in the later form of the API gives the same bytes (graph-1)."""
 
 
 def test_market_spread_as_one_merged_pipeline(application, example, run):
