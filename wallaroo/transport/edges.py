@@ -11,14 +11,13 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import IO
 
 from wallaroo.config import TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Progress, ServeOptions, Summary
 from wallaroo.errors import UnsupportedTopology, WallarooParameterError
-from wallaroo.findings import Finding
 from wallaroo.kafka import KafkaSinkConfig
 from wallaroo.topology import Application, Sink, SinkId
 from wallaroo.transport.dead_letters import DeadLetters
@@ -221,18 +220,8 @@ class Edges:
             details=details,
         )
 
-    def summary(
-        self,
-        problem: str | None,
-        findings: Sequence[Finding] = (),
-        *,
-        late: Mapping[tuple[str, str], int] | None = None,
-        open_windows: int = 0,
-        unprocessed: int = 0,
-        tombstones: Mapping[str, int] | None = None,
-        silent: Mapping[str, Sequence[int]] | None = None,
-    ) -> Summary:
-        """Return what was done in all, with why it ended early, if it did."""
+    def summary(self, problem: str | None) -> Summary:
+        """Return what the edges did in all, with why the run ended early, if it did."""
         undelivered = {id_: sink.pending for id_, sink in self.sinks.items()}
         return Summary(
             received=dict(self.received),
@@ -243,14 +232,8 @@ class Edges:
             seconds=time.monotonic() - self._began,
             exit_code=1 if problem is not None or any(undelivered.values()) else 0,
             problem=problem,
-            findings=tuple(findings),
             refused_connections=dict(self._listener.refused),
-            late=dict(late or {}),
-            open_windows=open_windows,
             deleted_dead_letters=self.dead_letters.deleted,
-            unprocessed=unprocessed,
-            tombstones=dict(tombstones or {}),
-            silent=dict(silent or {}),
         )
 
     def _report(self) -> None:

@@ -18,6 +18,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
@@ -179,9 +180,9 @@ class Server(Handle):
 
     def _summary(self, problem: str | None) -> Summary:
         run = self._run
-        return run.edges.summary(
-            problem,
-            run.machine.findings,
+        return replace(
+            run.edges.summary(problem),
+            findings=tuple(run.machine.findings),
             late=run.machine.late,
             open_windows=0 if self._is_stuck() or self._lasts else run.machine.open_windows,
             unprocessed=run.intake.unprocessed,

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from wallaroo.engine import Handle, Progress, ServeOptions, Summary
@@ -216,12 +217,12 @@ class Server(Handle):
         if self._remote is not None and problem is not None:
             problem = self._remote.renamed(problem)
         lost = self._run.delivery.open_windows if self._own.checkpoint is None else 0
-        self._result = self._run.edges.summary(
-            "it was killed" if self._killed else problem,
-            late=self._run.delivery.late,
+        self._result = replace(
+            self._run.edges.summary("it was killed" if self._killed else problem),
+            late=dict(self._run.delivery.late),
             open_windows=lost,
             unprocessed=self._run.backlog,
-            tombstones=self._run.delivery.tombstones,
+            tombstones=dict(self._run.delivery.tombstones),
             silent=self._silence.partitions,
         )
         self._done.set()
