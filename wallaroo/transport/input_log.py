@@ -7,8 +7,7 @@ batches of records, and drops those it has committed::
     log.append("words", payloads, at)    # frames, from log.next_sequence on; not yet durable
     log.append_records(records)          # the same for records of any kind: Value, Tick, End
     log.sync()                           # now it is: log.durable_sequence == log.next_sequence
-    log.read(from_sequence, to_sequence) # [Frame(source, payload, at), Tick(at), …]
-    log.runs(from_sequence, to_sequence) # the same as [Run(source, first, payloads, kind, at), …]
+    log.runs(from_sequence, to_sequence) # [Run(source, first, payloads, kind, at), …]
     log.end_within(from_sequence, max_bytes=…, max_records=…)  # where a batch should end
     log.drop_before(sequence)            # the records before it are not needed any more
     log.full                             # stop reading sockets until dropping has made room
@@ -34,7 +33,7 @@ batches of records, and drops those it has committed::
 - With `recording`, every file has a second name in that directory, and stays there when it is
   dropped: so a run is recorded without being written twice (`wallaroo.transport.recording`).
 - One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
-  up `append` or `read`.
+  up `append` or `runs`.
 """
 
 from __future__ import annotations
@@ -297,15 +296,6 @@ class InputLog:
             return runs
         there = self.sources | {""}
         return [run if run.source in there else run.as_ticks for run in runs]
-
-    def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
-        """Return the same records as `runs`, one by one; the `value` of a `Value` is bytes.
-
-        Raises:
-            InputLogError: as `runs`.
-        """
-        runs = self.runs(from_sequence, to_sequence)
-        return [record for run in runs for record in run.records()]
 
     def end_within(
         self, from_sequence: int, *, max_bytes: int | None = None, max_records: int | None = None

@@ -142,10 +142,6 @@ class OffsetLog:
         ]
         return [part for part in parts if part.payloads]
 
-    def read(self, from_sequence: int, to_sequence: int) -> list[Record]:
-        """Return the same records one by one."""
-        return [one for run in self.runs(from_sequence, to_sequence) for one in run.records()]
-
     def end_within(
         self, from_sequence: int, *, max_bytes: int, max_records: int | None = None
     ) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
+from log_records import records_in
+
 from simulation.machine import Machine, running
 from simulation.plans import Life, drawn_life
 from simulation.world import Broken, Crash, World
@@ -100,7 +102,7 @@ class LogRun:
             raise Broken(f"recover-1: the log cannot be opened: {error}") from error
         if self._refused and log.next_sequence >= self.durable:
             # A power failure can bring back what was refused and not synced: nobody knows of it.
-            self.held[self.durable :] = log.read(self.durable, log.next_sequence)
+            self.held[self.durable :] = records_in(log, self.durable, log.next_sequence)
             self._refused = False
         if not self.durable <= log.next_sequence <= len(self.held):
             raise Broken(
@@ -206,7 +208,7 @@ class LogRun:
             raise Broken(
                 f"the log begins with {first}; only records before {self.dropped} are free"
             )
-        found = self._log.read(first, last)
+        found = records_in(self._log, first, last)
         if found != self.held[first:last]:
             wrong = [at for at, one in enumerate(found, first) if one != self.held[at]]
             raise Broken(f"recover-1: the log's records {wrong} are not those that were written")
