@@ -6,9 +6,11 @@ from dataclasses import replace
 from wallaroo.cli.main import main
 from wallaroo.loading import load_application
 from wallaroo.records import Frame, Value
+from wallaroo.transport.identity import identity_of
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.logged import encoded
 from wallaroo.transport.recording import Recording
+from wallaroo.transport.stamps import UNSTAMPED
 
 VOTES = """
 import wallaroo
@@ -58,7 +60,8 @@ def application_setup(args):
 def record(directory, application, records, *, engine="reference", **options):
     """Write a recording as a run does; a pair is (source, payload)."""
     found = [Frame(*one) if isinstance(one, tuple) else one for one in records]
-    recording = Recording(directory, engine, application, 1, checkpoint=None)
+    identity = identity_of(engine, application, 1, UNSTAMPED)
+    recording = Recording(directory, identity, application, checkpoint=None)
     log = InputLog.open(recording.input_log, 1 << 30, recording=recording.input_log, **options)
     for one in found:
         if isinstance(one, Value):

@@ -58,7 +58,7 @@ class CheckpointDirectory:
 
     Args:
         directory: the directory; if it is missing it is made, and only its owner can use it.
-        own_part: name of the engine's own part in it.
+        engine: the engine that uses it; its own part in it has that name.
 
     Attributes:
         directory: the directory.
@@ -72,10 +72,11 @@ class CheckpointDirectory:
         OSError: it cannot be made, locked or read.
     """
 
-    def __init__(self, directory: Path, own_part: str) -> None:
+    def __init__(self, directory: Path, engine: str) -> None:
         self.directory = directory
-        self.own_part = directory / own_part
+        self.own_part = directory / engine
         self.lock = -1
+        self._engine = engine
         self._identity: Identity
         self._topology: list[str]
         self._found: set[str] = set()  # what the runs drew that wrote the parts
@@ -129,12 +130,11 @@ class CheckpointDirectory:
         return self._identity.stamp.number - 1
 
     def identify(
-        self, engine: str, application: Application, partitions: int | None, *, default: int = 1
+        self, application: Application, partitions: int | None, *, default: int = 1
     ) -> Identity:
         """Return whose the checkpoint is, which may have another topology; nothing is written.
 
         Args:
-            engine: the engine that wants to use it.
             application: the application that wants to use it.
             partitions: the number that is asked for; `None`: what it was made with.
             default: the number of a new one where none is asked for.
@@ -144,10 +144,10 @@ class CheckpointDirectory:
         """
         self._topology = describe_topology(application)
         if self.is_new:
-            self._identity = identity_of(engine, application, partitions or default, born())
+            self._identity = identity_of(self._engine, application, partitions or default, born())
         else:
             path = self.directory / IDENTITY
-            self._identity = identify(path, engine, application, partitions)
+            self._identity = identify(path, self._engine, application, partitions)
         return self._identity
 
     def refuse_other(self, part: Path, stamp: Stamp) -> None:

@@ -10,6 +10,7 @@ To read one, or a checkpoint whose log is whole, changes nothing; a run may be u
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from wallaroo.errors import UsageError, WallarooError
@@ -20,8 +21,8 @@ from wallaroo.transport.identity import (
     IDENTITY,
     CheckpointError,
     Identity,
+    describe_topology,
     identify,
-    identity_of,
     read_identity,
     refuse_file,
     refuse_others,
@@ -32,7 +33,6 @@ from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import ends, read, runs_of
 from wallaroo.transport.log_format import Run
 from wallaroo.transport.private import make_private, told_as
-from wallaroo.transport.stamps import UNSTAMPED, Stamp
 
 
 class Recording:
@@ -40,12 +40,10 @@ class Recording:
 
     Args:
         directory: the directory; if it is missing it is made, and only its owner can use it.
-        engine: name of the engine that runs.
-        application: what it runs.
-        partitions: number of partitions.
+        identity: whose the input is: that of the run's checkpoint, or of one that it would have.
+        application: what is run; its topology may be another than the checkpoint's.
         checkpoint: the directory of the run's checkpoint, with which a recording goes on; `None`:
             there is none, so a recording that has records is refused.
-        stamp: a stamp of what is recorded: the recording is for this input alone.
         accepted: whether another topology is accepted.
 
     Raises:
@@ -57,12 +55,10 @@ class Recording:
     def __init__(
         self,
         directory: Path,
-        engine: str,
+        identity: Identity,
         application: Application,
-        partitions: int,
         *,
         checkpoint: Path | None,
-        stamp: Stamp = UNSTAMPED,
         accepted: Accepted = NOTHING_ACCEPTED,
     ) -> None:
         self._accepted = accepted
@@ -72,10 +68,9 @@ class Recording:
                 f"the recording, such as {directory}.recorded"
             )
         with told_as(CheckpointError, f"the recording {directory} cannot be written"):
-            self._directory = CheckpointDirectory(directory, engine)
+            self._directory = CheckpointDirectory(directory, identity.engine)
             try:
                 make_private(self.input_log)
-                identity = identity_of(engine, application, partitions, stamp, recording=True)
                 self._identify(application, identity, goes_on=checkpoint is not None)
             except BaseException:
                 self.close()
@@ -90,8 +85,9 @@ class Recording:
         """Give up the lock."""
         self._directory.close()
 
-    def _identify(self, application: Application, ours: Identity, *, goes_on: bool) -> None:
+    def _identify(self, application: Application, input_of: Identity, *, goes_on: bool) -> None:
         path = self._directory.directory / IDENTITY
+        ours = replace(input_of, topology=describe_topology(application), runs=(), recording=True)
         theirs = None
         if not self._directory.is_new:
             theirs = identify(path, ours.engine, application, ours.partitions, recording=True)

@@ -15,6 +15,7 @@ from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
 from wallaroo.records import Single
 from wallaroo.topology import Application, SinkId
+from wallaroo.transport.identity import identity_of
 from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka.context import Contexts
 from wallaroo.transport.kafka.edges import KafkaEdges, KeptOutputs
@@ -123,9 +124,8 @@ class RecordedRun(OnDisk):
     ) -> None:
         self.whole = True
         stamp = born().next_run()
-        self._recording = Recording(
-            directory, ENGINE, application, partitions, checkpoint=None, stamp=stamp
-        )
+        identity = identity_of(ENGINE, application, partitions, stamp)
+        self._recording = Recording(directory, identity, application, checkpoint=None)
         place = self._recording.input_log
         try:
             self.log = InputLog.open(

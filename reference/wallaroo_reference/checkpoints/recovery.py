@@ -97,7 +97,7 @@ class Recovery(OnDisk):
             try:
                 self.checkpoint = CheckpointDirectory(directory, ENGINE)
                 up.callback(self.checkpoint.close)
-                identity = self.checkpoint.identify(ENGINE, application, partitions)
+                identity = self.checkpoint.identify(application, partitions)
                 self.partitions = identity.partitions
                 self.head = self._checked(identity, accepted)
                 self.first_blob = 0 if self.head is None else self.head.first_blob
@@ -106,13 +106,7 @@ class Recovery(OnDisk):
                     self._check_input(log)
                     if record is not None:
                         made = Recording(
-                            record,
-                            ENGINE,
-                            application,
-                            self.partitions,
-                            checkpoint=directory,
-                            stamp=self.checkpoint.born,
-                            accepted=accepted,
+                            record, identity, application, checkpoint=directory, accepted=accepted
                         )
                         up.callback(made.close)
                     # What the application lacks stays in the file until the next checkpoint is

@@ -255,7 +255,7 @@ class Checkpoint(CheckpointDirectory):
     def _identified(
         self, application: Application, partitions: int | None, default_partitions: int
     ) -> Identity:
-        identity = self.identify(ENGINE, application, partitions, default=default_partitions)
+        identity = self.identify(application, partitions, default=default_partitions)
         made_with = self._spark_part.partitions
         if made_with not in (None, identity.partitions):
             raise damaged(

@@ -136,11 +136,9 @@ def opened(
             if options.record is not None:
                 recording = Recording(
                     options.record,
-                    ENGINE,
+                    checkpoint.identity,
                     application,
-                    checkpoint.partitions,
                     checkpoint=None if options.checkpoint is None else directory,
-                    stamp=checkpoint.born,
                     accepted=options.accepted,
                 )
                 up.callback(recording.close)

@@ -10,9 +10,10 @@ from wallaroo_reference.checkpoints.recovery import Recovery
 
 from wallaroo.errors import UsageError
 from wallaroo.loading import load_application
-from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.identity import CheckpointError, identity_of
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.recording import RecordedLog, Recording
+from wallaroo.transport.stamps import UNSTAMPED
 
 
 @pytest.fixture
@@ -83,10 +84,11 @@ def test_a_recording_and_a_checkpoint_are_not_taken_for_each_other(app, tmp_path
     with pytest.raises(CheckpointError, match="holds a recording, which --record made"):
         Recovery(tmp_path / "r", application, partitions=None, log_bytes=1 << 20)
     Recovery(tmp_path / "c", application, partitions=None, log_bytes=1 << 20).close()
+    identity = identity_of("reference", application, 1, UNSTAMPED)
     with pytest.raises(CheckpointError, match="holds a checkpoint, not a recording"):
-        Recording(tmp_path / "c", "reference", application, 1, checkpoint=None)
+        Recording(tmp_path / "c", identity, application, checkpoint=None)
     with pytest.raises(UsageError, match="name one directory"):
-        Recording(tmp_path / "c", "reference", application, 1, checkpoint=tmp_path / "c")
+        Recording(tmp_path / "c", identity, application, checkpoint=tmp_path / "c")
     assert called(capfd, "checkpoint", tmp_path / "r", "--verify")[0] == 0
     code, _, err = called(capfd, "checkpoint", tmp_path / "r", "--entities")
     assert code == 1
@@ -119,7 +121,8 @@ def test_another_file_system_is_refused_with_what_to_do(tmp_path, monkeypatch):
 
 def test_a_recording_can_be_read_while_a_run_writes_it(app, tmp_path):
     application = load_application(app, placeholders=True)
-    recording = Recording(tmp_path / "r", "reference", application, 1, checkpoint=None)
+    identity = identity_of("reference", application, 1, UNSTAMPED)
+    recording = Recording(tmp_path / "r", identity, application, checkpoint=None)
     log = InputLog.open(recording.input_log, 1 << 20, recording=recording.input_log)
     for number in range(3):
         log.append("words", [b"ann"])

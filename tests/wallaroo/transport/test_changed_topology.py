@@ -23,7 +23,7 @@ def parts(directory):
 
 def begun(directory, application):
     opened = CheckpointDirectory(directory, "own")
-    opened.identify("engine", application, 1)
+    opened.identify(application, 1)
     return opened
 
 
