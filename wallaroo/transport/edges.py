@@ -45,6 +45,7 @@ class Edges:
         of_kafka: the application's sources of Kafka, by name.
         to_kafka: its sinks of Kafka, prepared, by id.
         streams: of sinks whose peers remember, as an earlier run has left them.
+        logged: what the log has said of sources: generators go on behind it (graph-4).
 
     Attributes:
         sinks: by id.
@@ -52,6 +53,7 @@ class Edges:
         listened_to: the sources that get frames: all but generators and topics.
 
     Raises:
+        CheckpointError: a generator's value cannot be read back.
         DeadLetterFileError: the file for dead letters cannot be opened.
         ListenError: an address cannot be listened on.
         UnsupportedTopology: there is no edge for a source or a sink of that kind.
@@ -69,6 +71,7 @@ class Edges:
         of_kafka: Mapping[str, Source] = MappingProxyType({}),
         to_kafka: Mapping[SinkId, OutputSink] = MappingProxyType({}),
         streams: Mapping[SinkId, Stream] = MappingProxyType({}),
+        logged: Mapping[str, LoggedSource] = MappingProxyType({}),
     ) -> None:
         self._options = options
         self._streams = streams
@@ -78,7 +81,7 @@ class Edges:
         self._paused_by: set[str] = set()
         sources = listening_sources(application.sources)
         self.listened_to = set(sources)
-        self._generators = Generators(application.sources, receiver, clock)
+        generators = Generators(application.sources, receiver, clock, logged)
         self.sinks = self._make_sinks(application.sinks)
         readers = [] if options.stdin is None else [self._make_reader(options.stdin, sources)]
         self.dead_letters = DeadLetters(
@@ -95,7 +98,7 @@ class Edges:
         except BaseException:
             self.dead_letters.close()
             raise
-        self._sources: list[Source] = [*readers, self._listener, self._generators]
+        self._sources: list[Source] = [*readers, self._listener, generators]
         self._sources += of_kafka.values()
         self._began = time.monotonic()
         if options.metrics is not None:
@@ -155,10 +158,6 @@ class Edges:
             if not self._paused_by:
                 for source in self._sources:
                     source.resume()
-
-    def go_on_behind(self, logged: Mapping[str, LoggedSource]) -> None:
-        """Let generators continue after what a log holds, as `Generators.go_on_behind` says."""
-        self._generators.go_on_behind(logged)
 
     def refuse(self) -> None:
         """Drop all connections and receive nothing more; what is on the way out goes on."""

@@ -10,8 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from types import MappingProxyType
 
-from wallaroo.components import Generator
 from wallaroo.config import GenSourceConfig
 from wallaroo.generating import generate
 from wallaroo.overriding import override
@@ -31,6 +31,10 @@ class Generators(Source):
         sources: all sources of the application; those of other kinds are left out.
         receiver: gets records, in order.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
+        logged: what a log has said of sources, behind which they go on (graph-4); the others begin.
+
+    Raises:
+        CheckpointError: a value cannot be read back.
     """
 
     def __init__(
@@ -38,35 +42,20 @@ class Generators(Source):
         sources: Mapping[str, SourceNode],
         receiver: Receiver,
         clock: Callable[[], int],
+        logged: Mapping[str, LoggedSource] = MappingProxyType({}),
     ) -> None:
         self._receiver = receiver
-        self._clock = clock
-        self._generators: dict[str, Generator] = {}
         self._running: dict[str, Iterator[Value | End]] = {}
         self._received: dict[str, int] = {}
         for name, source in sources.items():
             if isinstance(source.config, GenSourceConfig):
                 self._received[name] = 0
-                self._generators[name] = source.config.generator
-                self._running[name] = generate(name, source.config.generator, clock)
+                known = logged.get(name, LoggedSource())
+                if not known.ended:
+                    values = generate(name, source.config.generator, clock, known.value())
+                    self._running[name] = islice(values, known.behind, None)
         self._paused = False
         self._scheduled = False
-
-    def go_on_behind(self, logged: Mapping[str, LoggedSource]) -> None:
-        """Continue after what a log holds; to be called before anything is made (graph-4).
-
-        Args:
-            logged: what it has said of sources; the others begin.
-
-        Raises:
-            CheckpointError: a value cannot be read back.
-        """
-        for name, source in logged.items():
-            if source.ended:
-                self._running.pop(name, None)
-            elif name in self._generators:
-                values = generate(name, self._generators[name], self._clock, source.value())
-                self._running[name] = islice(values, source.behind, None)
 
     @property
     @override

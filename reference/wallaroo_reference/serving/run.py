@@ -127,8 +127,8 @@ def opened_run(
             of_kafka=kafka.sources,
             to_kafka=kafka.sinks,
             streams=left.streams,
+            logged=left.logged_in_all,
         )
-        edges.go_on_behind(left.logged_in_all)
         if isinstance(on_disk, Recovery):
             edges.dead_letters.run = on_disk.checkpoint.born.checkpoint
         up.pop_all()  # all is open: it is closed with the parts that have it

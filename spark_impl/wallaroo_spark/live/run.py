@@ -125,9 +125,9 @@ def opened_run(
             of_kafka=sources.sources,
             to_kafka=sinks.sinks,
             streams=_streams(storage),
+            logged=storage.logged,
         )
         edges.dead_letters.run = storage.checkpoint.born.checkpoint
-        edges.go_on_behind(storage.logged)
         due = None if storage.resume is None else storage.resume.last.due
         note = _note_of(storage, feed, edges, loop)
         delivery = Delivery(application, edges, loop, feed.records, note, due, watch, sinks)

@@ -76,8 +76,7 @@ def test_graph_4_a_generator_goes_on_where_the_log_ended_though_that_is_dropped(
     log.drop_before(half)
     known = at_the_end_of(log, half, before)
     rest = []
-    again = Generators(source(Numbers(odd)), Kept(rest), lambda: 7)
-    again.go_on_behind(known)
+    again = Generators(source(Numbers(odd)), Kept(rest), lambda: 7, known)
     again._some("g", again._running["g"], float("inf"))
     assert [type(one) for one in rest] == [Value] * (10 - seen) + [End]
     assert shown[seen:] == [one.value() if callable(one.value) else one.value for one in rest[:-1]]
@@ -88,8 +87,7 @@ def test_graph_4_a_generator_that_has_ended_stays_so(log):
     log.sync()
     known = at_the_end_of(log, 0, {})
     assert known == {"g": LoggedSource(ended=True, last=encoded(0), behind=0)}
-    again = Generators(source(Numbers()), Kept([]), lambda: 7)
-    again.go_on_behind(known)
+    again = Generators(source(Numbers()), Kept([]), lambda: 7, known)
     assert (again._running, again.received) == ({}, {"g": 0})
 
 
