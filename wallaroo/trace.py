@@ -144,7 +144,7 @@ class DeadLetter:
             "reason": self.reason.value,
             "error_type": self.error_type,
             "error": self.error,
-            "payload": _base64(self.payload),
+            "payload": in_base64(self.payload),
             "where": _frames_to_json(self.where),
             "causes": [
                 {**cause._asdict(), "where": _frames_to_json(cause.where)} for cause in self.causes
@@ -375,12 +375,12 @@ class Trace:
 def output_to_json(output: Output) -> Any:
     """Return an output as a JSON value: bytes in base64; of a Kafka sink all its fields."""
     if isinstance(output, bytes):
-        return _base64(output)
+        return in_base64(output)
     return {
         **output._asdict(),
-        "value": _base64(output.value),
-        "key": _base64(output.key),
-        "headers": [[name, _base64(value)] for name, value in output.headers],
+        "value": in_base64(output.value),
+        "key": in_base64(output.key),
+        "headers": [[name, in_base64(value)] for name, value in output.headers],
     }
 
 
@@ -398,7 +398,8 @@ def output_from_json(form: Any) -> Output:
     )
 
 
-def _base64(data: bytes | None) -> str | None:
+def in_base64(data: bytes | None) -> str | None:
+    """Return bytes as a JSON value: a text in base64, or null."""
     return None if data is None else base64.b64encode(data).decode("ascii")
 
 

@@ -58,6 +58,8 @@ class Registry:
         monotonic: seconds that never go back.
 
     Attributes:
+        clock, monotonic: as above.
+        began: when the run began, by `clock`.
         lock: held while figures of several reads must fit together.
         nodes: by the node's index in the application.
         sources, sinks, partitions, windows: by their names, ids, names, node indices.
@@ -115,8 +117,8 @@ class Registry:
         self.lines = Timelines()
         self.letters: deque[tuple[float, int | None, DeadLetter]] = deque(maxlen=_LETTERS)
         self._asked: list[Callable[[], None]] = []
-        self._clock = clock
-        self._began = clock()
+        self.clock = clock
+        self.began = clock()
         self._marks: deque[tuple[float, dict[Any, float]]] = deque(maxlen=RATE + 1)
         self._moved = monotonic()  # when a message was processed, or none waited
         self._rates: dict[Any, float] = {}
@@ -169,7 +171,7 @@ class Registry:
 
     def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Count dead letters, and keep the last ones, shortened."""
-        now = self._clock()
+        now = self.clock()
         kept = [(now, *_shortened(letter)) for letter in letters[-_LETTERS:]]
         with self.lock:
             for letter in letters:
@@ -225,16 +227,6 @@ class Registry:
     def stands(self) -> float:
         """For how many seconds messages wait and none was processed."""
         return self.monotonic() - self._moved if self.backlog else 0.0
-
-    @property
-    def began(self) -> float:
-        """When the run began, in seconds since 1970."""
-        return self._began
-
-    @property
-    def now(self) -> float:
-        """The time, in seconds since 1970."""
-        return self._clock()
 
     def received(self) -> list[float]:
         """Return how many messages each node has got; a source: its frames."""
@@ -305,7 +297,7 @@ class Registry:
         oldest = [now - sink.oldest for sink in self.sinks.values() if sink.oldest is not None]
         longest = max([whole.greatest / 1e6, *[1e3 * one for one in oldest]])
         line["latency max"] = longest if whole.count or oldest else None
-        self.lines.add(self._clock(), line)
+        self.lines.add(self.clock(), line)
 
 
 def _passes(node: Node) -> bool:

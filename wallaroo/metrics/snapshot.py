@@ -45,14 +45,14 @@ def snapshot(
     """
     registry.refresh()
     with registry.lock:
-        nodes = _nodes(registry)
+        nodes, now = _nodes(registry), registry.clock()
         found: dict[str, Any] = {
             "format": FORMAT,
             "application": registry.application.name,
             "engine": registry.engine,
             "state": registry.state,
-            "time": registry.now,
-            "uptime": registry.now - registry.began,
+            "time": now,
+            "uptime": now - registry.began,
             "sampling": {
                 "looked_at": registry.sampled,
                 "left_out": registry.left_out,

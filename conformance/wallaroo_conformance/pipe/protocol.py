@@ -7,7 +7,6 @@ beside this module describes every message.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import sys
@@ -19,6 +18,7 @@ from typing import IO, Any, get_args
 from wallaroo.engine import Capabilities, Isolation, Order, Stop
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Unused, Value
+from wallaroo.trace import in_base64
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.records import input_log_of
 
@@ -115,7 +115,7 @@ def capabilities_message(capabilities: Capabilities) -> dict[str, Any]:
 
 def _record(record: Record) -> dict[str, Any]:
     if isinstance(record, Frame):
-        payload = base64.b64encode(record.payload).decode("ascii")
+        payload = in_base64(record.payload)
         return {"what": "frame", "source": record.source, "at": record.at, "payload": payload}
     if isinstance(record, Value):
         return {"what": "value", "source": record.source, "at": record.at, "value": record.value}
@@ -143,18 +143,14 @@ def _record(record: Record) -> dict[str, Any]:
 
 def _read(record: KafkaRecord) -> dict[str, Any]:
     """Return a record of a topic: value, key and headers are base64, or null."""
-
-    def coded(data: bytes | None) -> str | None:
-        return None if data is None else base64.b64encode(data).decode("ascii")
-
     return {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": coded(record.key),
-        "headers": [[name, coded(value)] for name, value in record.headers],
-        "value": coded(record.value),
+        "key": in_base64(record.key),
+        "headers": [[name, in_base64(value)] for name, value in record.headers],
+        "value": in_base64(record.value),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +13,7 @@ from wallaroo.kafka_records import KafkaRecord
 from wallaroo.keys import key_to_json
 from wallaroo.readable import structure_text
 from wallaroo.text import counted
-from wallaroo.trace import canonical_json, output_to_json
+from wallaroo.trace import canonical_json, in_base64, output_to_json
 from wallaroo.windows import CountWindows
 from wallaroo_reference.isolated.copies import thaw
 from wallaroo_reference.isolated.places import Place
@@ -309,10 +308,10 @@ def _step_json(step: Step) -> dict[str, Any]:
         came = step.came
         if isinstance(came, KafkaRecord):
             form["partition"], form["offset"] = came.partition, came.offset
-            form["record_key"], form["timestamp"] = _base64(came.key), came.timestamp
-            form["headers"] = [[name, _base64(value)] for name, value in came.headers]
+            form["record_key"], form["timestamp"] = in_base64(came.key), came.timestamp
+            form["headers"] = [[name, in_base64(value)] for name, value in came.headers]
             came = came.value
-        form["payload"] = _base64(came)
+        form["payload"] = in_base64(came)
     elif step.came is not ABSENT:
         form["came"] = _structure(step.came)
     if step.key is not ABSENT:
@@ -347,10 +346,6 @@ def _step_json(step: Step) -> dict[str, Any]:
             "error": dead.error,
         }
     return form
-
-
-def _base64(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode("ascii")
 
 
 # -- differences -----------------------------------------------------------------------------------
