@@ -24,7 +24,7 @@ from wallaroo.transport.changed_topology import (
 from wallaroo.transport.checkpoint import INPUT
 from wallaroo.transport.identity import IDENTITY, CheckpointError, identify, read_identity
 from wallaroo.transport.logged import LoggedSource
-from wallaroo.transport.old_states import FreshStates, Place, window_place
+from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.resumption import Stream
 from wallaroo.windowing.kinds import KeyedKind, Panes, Ranges
 
@@ -130,22 +130,6 @@ class StoredState:
         for step, place in enumerate(self.steps):
             held.append(held_states(place.name, parts[step], place.shape))
         return held
-
-    def steps_in(self, application: Application) -> dict[int, int]:
-        """Return where the window steps are in an application that may be another one today.
-
-        Returns:
-            Of each step whose name and shape are as they were: its number then, and the number
-            now.
-        """
-        numbers: dict[Place, list[int]] = {}
-        for number, index in enumerate(application.window_steps):
-            numbers.setdefault(window_place(application, index), []).append(number)
-        return {
-            step: numbers[place].pop(0)
-            for step, place in enumerate(self.steps)
-            if numbers.get(place)
-        }
 
 
 def with_ends(

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+from wallaroo.transport.old_states import Place
 from wallaroo_reference.cells import Cells, key_of_name
 from wallaroo_reference.checkpoints.blobs import LONGEST, divided
 
@@ -40,11 +41,10 @@ class PackError(Exception):
     """
 
     def __init__(self, cells: Cells, name: bytes, error: Exception) -> None:
-        what = "state partition" if cells.kind == "partition" else "windows of"
-        key = key_of_name(name, cells.kind)
+        place, key = Place(cells.name, cells.shape), key_of_name(name, cells.kind)
         super().__init__(
-            f"the checkpoint cannot be made: {what} {cells.name!r}, key {key!r:.80}, cannot be "
-            f"pickled: {type(error).__name__}: {error}. Write a __getstate__ that returns what "
+            f"the checkpoint cannot be made: {place}, key {key!r:.80}, cannot be pickled: "
+            f"{type(error).__name__}: {error}. Write a __getstate__ that returns what "
             "is to be kept, or run without --checkpoint"
         )
 

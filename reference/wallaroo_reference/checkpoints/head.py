@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
@@ -16,6 +16,7 @@ from wallaroo.transport.logged import LoggedSource, Position
 from wallaroo.transport.resumption import Stream
 from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment
+from wallaroo_reference.machine import Machine
 
 FORMAT = 1
 """The format of the file; `docs/recovery.md` says what each number stands for."""
@@ -40,6 +41,37 @@ class CellsHead:
     def is_of(self, cells: CellsHead | Cells) -> bool:
         """Whether these are what `cells` are of: the same entities, or windows of one shape."""
         return (self.kind, self.name, self.shape) == (cells.kind, cells.name, cells.shape)
+
+
+def places_in(machine: Machine, stored: Sequence[CellsHead]) -> list[Cells | None]:
+    """Return where stored cells belong in a machine: for each its cells; `None`: it has none."""
+    rest = list(machine.cells())
+    places: list[Cells | None] = []
+    for one in stored:
+        cells = next((cells for cells in rest if one.is_of(cells)), None)
+        if cells is not None:
+            rest.remove(cells)
+        places.append(cells)
+    return places
+
+
+def moment_in(
+    machine: Machine, sources: Collection[str], was: Moment, steps: Sequence[Cells | None]
+) -> Moment:
+    """Return where a machine goes on, which may have other sources and window steps today.
+
+    Args:
+        machine: the machine.
+        sources: the names of its sources.
+        was: where the stored machine stood.
+        steps: where that one's window steps belong, as `places_in` says.
+    """
+    reached = dict(zip(map(id, steps), was.watermarks, strict=True))
+    return replace(
+        was,
+        sources={name: source for name, source in was.sources.items() if name in sources},
+        watermarks=[reached.get(id(cells), -math.inf) for cells in machine.cells() if cells.shape],
+    )
 
 
 @dataclass(frozen=True)

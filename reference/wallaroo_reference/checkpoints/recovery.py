@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import math
 import pickle
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,8 +46,8 @@ from wallaroo.transport.resumption import Stream
 from wallaroo.transport.skipping import SkippedPayload, skipped, skipped_of_topic
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored_state import first_accumulator
-from wallaroo_reference.cells import VISITED, Cells, Moment, UnpackError
-from wallaroo_reference.checkpoints.head import CellsHead, Head
+from wallaroo_reference.cells import VISITED, UnpackError
+from wallaroo_reference.checkpoints.head import Head, moment_in, places_in
 from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, FromTopic, Left, OnDisk
 from wallaroo_reference.checkpoints.store import FILE, Store, latest
 from wallaroo_reference.machine import Machine
@@ -161,7 +160,7 @@ class Recovery(OnDisk):
         head = self.head
         if head is None:
             return
-        places = _places(head.cells, machine)
+        places = places_in(machine, head.cells)
         collecting = gc.isenabled()
         gc.disable()  # it would look again and again at objects that stay alive
         try:
@@ -183,33 +182,20 @@ class Recovery(OnDisk):
         finally:
             if collecting:
                 gc.enable()
-        machine.go_on_from(self._moment(head, places, machine))
+        steps = [into for one, into in zip(head.cells, places, strict=True) if one.shape]
+        moment = moment_in(machine, self._application.sources, head.moment, steps)
+        machine.go_on_from(replace(moment, now=moment.now or self._now))
         if places != list(machine.cells()):  # a blob names a place, so all are to be written anew
             self.first_blob = head.next_blob
             for cells in machine.cells():
                 cells.changed.update(dict.fromkeys(cells.identities()))
 
-    def _moment(self, head: Head, places: Sequence[Cells | None], machine: Machine) -> Moment:
-        """Return where a machine goes on that may have other sources and window steps."""
-        moment, log, position = head.moment, self.log, self.position
-        steps = [into for one, into in zip(head.cells, places, strict=True) if one.shape]
-        reached = dict(zip(map(id, steps), moment.watermarks, strict=True))
-        now = moment.now  # it is 0 if the application did not look at the time so far
-        if not now:
-            waits = position < log.next_sequence
-            now = log.runs(position, position + 1)[0].at if waits else log.latest_at
-        return replace(
-            moment,
-            now=now,
-            sources={
-                name: source
-                for name, source in moment.sources.items()
-                if name in self._application.sources
-            },
-            watermarks=[
-                reached.get(id(cells), -math.inf) for cells in machine.cells() if cells.shape
-            ],
-        )
+    @property
+    def _now(self) -> int:
+        """The time at the position, for an application that did not look at it so far."""
+        log, position = self.log, self.position
+        waits = position < log.next_sequence
+        return log.runs(position, position + 1)[0].at if waits else log.latest_at
 
     @override
     def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
@@ -342,27 +328,14 @@ class Recovery(OnDisk):
         FreshStates(self._application).refuse_old(self.checkpoint.directory, stored)
 
     def _not_made_again(self, error: UnpackError) -> CheckpointError:
-        cells = error.cells
-        what = "state partition" if cells.kind == "partition" else "windows of"
+        place = Place(error.cells.name, error.cells.shape)
         directory = self.checkpoint.directory
         return CheckpointError(
-            f"the checkpoint {directory} cannot be read by this code: {what} {cells.name!r}, "
+            f"the checkpoint {directory} cannot be read by this code: {place}, "
             f"key {error.key!r:.80}: {error}. Put back what was moved, renamed or removed, or "
             f"write a function that makes the states anew, and run: wallaroo checkpoint "
             f"{directory} --migrate MODULE:FUNCTION"
         )
-
-
-def _places(stored: Sequence[CellsHead], machine: Machine) -> list[Cells | None]:
-    """Return the machine's cells in the order in which the head names them; `None`: dropped."""
-    rest = list(machine.cells())
-    places: list[Cells | None] = []
-    for one in stored:
-        cells = next((cells for cells in rest if one.is_of(cells)), None)
-        if cells is not None:
-            rest.remove(cells)
-        places.append(cells)
-    return places
 
 
 def _accumulator(value: bytes) -> bytes:

@@ -166,8 +166,6 @@ def _read(store: Store) -> tuple[Head | None, list[dict[bytes, bytes]]]:
 
 def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
     """Return a whole state as it is stored."""
-    heads = [CellsHead("partition", name, 0) for name in state.partitions]
-    heads += [CellsHead(_kind_of(step.shape), step.name, 0, step.shape) for step in state.steps]
     cells = cells_in(state)
     blobs = [(place, blob) for place, some in enumerate(cells) for blob in divided(some)]
     logged = state.logged or {}
@@ -180,7 +178,7 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
             with_ends(state.sources, logged),
             state.watermarks,
         ),
-        [replace(one, count=len(some)) for one, some in zip(heads, cells, strict=True)],
+        [replace(one, count=len(some)) for one, some in zip(heads_in(state), cells, strict=True)],
         state.outputs,
         logged,
         0,
@@ -191,8 +189,16 @@ def _head_and_blobs(state: StoredState) -> tuple[Head, list[tuple[int, bytes]]]:
     return head, blobs
 
 
+def heads_in(state: StoredState) -> list[CellsHead]:
+    """Return what the cells of a whole state are: state partitions, then window steps."""
+    return [
+        *[CellsHead("partition", name, 0) for name in state.partitions],
+        *[CellsHead(_kind_of(step.shape), step.name, 0, step.shape) for step in state.steps],
+    ]
+
+
 def cells_in(state: StoredState) -> list[list[tuple[bytes, bytes]]]:
-    """Return a whole state as cells: those of each state partition, then of each window step."""
+    """Return the cells of a whole state, as lists in the order of `heads_in`."""
     cells: list[list[tuple[bytes, bytes]]] = [[] for _ in (*state.partitions, *state.steps)]
     numbers = {name: number for number, name in enumerate(state.partitions)}
     for entity in state.entities:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,8 @@ from wallaroo.transport.recording import RecordedLog
 from wallaroo.transport.skipping import skipped, skipping
 from wallaroo.transport.stored_state import StoredState
 from wallaroo_reference.cells import Moment, UnpackError
-from wallaroo_reference.checkpoints.stored import cells_in
+from wallaroo_reference.checkpoints.head import moment_in, places_in
+from wallaroo_reference.checkpoints.stored import cells_in, heads_in
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.isolated.observer import Observer
 from wallaroo_reference.machine import Machine
@@ -60,28 +61,23 @@ class Input:
             observer=observer,
         )
         if self.state is not None:
-            _restore(machine, self.state, self.state.steps_in(application))
+            _restore(machine, self.state, application.sources)
             machine.sequence = self.start
         return machine
 
 
-def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, int]) -> None:
-    """Put stored state into a machine; what has no place there is left out.
+def _restore(machine: Interpreter, state: StoredState, sources: Collection[str]) -> None:
+    """Put stored state into a fresh machine; what has no place there is left out.
 
     Args:
-        machine: a fresh machine.
+        machine: the machine.
         state: the state.
-        steps_now: see `StoredState.steps_in`.
+        sources: the names of the machine's sources.
 
     Raises:
         WallarooError: it cannot be read by this code.
     """
-    partitions = {part.name: part for part in machine.cells() if not part.shape}
-    steps = [part for part in machine.cells() if part.shape]
-    places = [
-        *[partitions.get(name) for name in state.partitions],
-        *[steps[steps_now[n]] if n in steps_now else None for n in range(len(state.steps))],
-    ]
+    places = places_in(machine, heads_in(state))
     for part, found in zip(places, cells_in(state), strict=True):
         if part is None:
             continue
@@ -94,13 +90,8 @@ def _restore(machine: Interpreter, state: StoredState, steps_now: Mapping[int, i
                 "Put back what was moved, renamed or removed, or change the states with wallaroo "
                 "checkpoint DIR --migrate"
             ) from error
-    now = machine.moment()
-    watermarks = list(now.watermarks)
-    for step, number in steps_now.items():
-        if step < len(state.watermarks):
-            watermarks[number] = state.watermarks[step]
-    sources = {name: state.sources.get(name, was) for name, was in now.sources.items()}
-    machine.go_on_from(Moment(state.position, state.now, state.first, sources, watermarks))
+    was = Moment(state.position, state.now, state.first, state.sources, state.watermarks)
+    machine.go_on_from(moment_in(machine, sources, was, places[len(state.partitions) :]))
 
 
 def feed(

@@ -16,8 +16,7 @@ from wallaroo_conformance.cases.generating import generate
 from wallaroo_mutants.patching import Change, Patch
 from wallaroo_reference import engine
 from wallaroo_reference.checkpoints.blobs import decode, divided
-from wallaroo_reference.checkpoints.head import CellsHead, Head
-from wallaroo_reference.checkpoints.recovery import _places
+from wallaroo_reference.checkpoints.head import CellsHead, Head, places_in
 from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint, _head_and_blobs, _read
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.lives import Kept
@@ -116,7 +115,7 @@ def _kept(checkpoint, machine):
     head, found = _read(checkpoint)
     kept, cells = Kept(machine), list(machine.cells())
     kept.moment = head.moment
-    for some, place in zip(found, _places(head.cells, machine), strict=True):
+    for some, place in zip(found, places_in(machine, head.cells), strict=True):
         kept.cells[cells.index(place)] = some
     return kept
 
