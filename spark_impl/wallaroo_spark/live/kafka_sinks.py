@@ -119,11 +119,11 @@ class KafkaSinks:
             if position is None:
                 if there.sink in left:
                     said = "the last micro-batch of the checkpoint is not committed"
-                    raise forgotten(there.name, there.brokers, place.group, said)
+                    raise forgotten(there, said)
                 position = Committed(0)
             _, count = read_note(position.note)
             if count and position.number >= end:
-                raise older(there.name, there.brokers, position.number, end)
+                raise older(there, position.number, end)
             note = note_of(self.departure.run, count)
             producer.deliver_once([], position._replace(note=note))
 

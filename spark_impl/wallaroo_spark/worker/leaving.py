@@ -82,13 +82,12 @@ def read_note(note: str) -> tuple[str, int]:
 
 
 def producer_of(there: Destination, partition: int) -> OutputProducer:
-    """Return a new client for a partition, with a transactional id if the sink has an id.
+    """Return a new client for a partition.
 
     Raises:
         BrokerError: an option is not one of the client's.
     """
-    ours = None if there.id is None else f"{there.id}-{partition}"
-    return OutputProducer(there.name, there.cluster(), there.topic, there.partitions, ours)
+    return OutputProducer(there, f"-{partition}")
 
 
 def leave(blocks: Iterable[Leaving], departure: Departure) -> Report:

@@ -15,7 +15,7 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.overriding import override
 from wallaroo.topology import SinkId
 from wallaroo.transport.kafka.destination import destination_of, persisting
-from wallaroo.transport.kafka.sink import KafkaSink, Transactions
+from wallaroo.transport.kafka.sink import KafkaSink
 from wallaroo.transport.kafka.sources import KafkaSources
 
 
@@ -74,18 +74,12 @@ class KafkaEdges(KafkaSources):
 
         def prepared(id_: SinkId) -> KafkaSink:
             there = destination_of(self.application, id_, kept.id, kept.partitions.get(id_))
-            transactions = None
-            if there.id is not None:
-                begun = id_ in kept.partitions and kept.end > kept.position
-                begun = begun or kept.delivered.get(id_, 0) > 0
-                transactions = Transactions(there.id, interval, begun, kept.end, accept_repeats)
             sink = KafkaSink(
-                *(id_, there.cluster(), there.topic, there.partitions, transactions),
-                post=self.post,
-                on_room=on_room,
-                failed=failed,
+                there, interval=interval, post=self.post, on_room=on_room, failed=failed
             )
-            sink.prepare()
+            begun = id_ in kept.partitions and kept.end > kept.position
+            begun = begun or kept.delivered.get(id_, 0) > 0
+            sink.prepare(kept.end, needs_position=begun and not accept_repeats)
             return sink
 
         self.sinks = {
@@ -93,7 +87,7 @@ class KafkaEdges(KafkaSources):
             for id_, sink in self.application.sinks.items()
             if isinstance(sink.config, KafkaSinkConfig)
         }
-        self.partitions = {id_: sink.partitions for id_, sink in self.sinks.items()}
+        self.partitions = {id_: sink.there.partitions for id_, sink in self.sinks.items()}
 
     @override
     def copy_figures(self, metrics: Registry) -> None:

@@ -47,8 +47,6 @@ def shut_out_old(
 
 def _mark(there: Destination, client: str) -> None:
     assert there.id is not None
-    producer = OutputProducer(
-        there.name, there.cluster(), there.topic, there.partitions, there.id + client
-    )
+    producer = OutputProducer(there, client)
     position = producer.take_over(Place(there.id, 0)) or Committed(0)
     producer.deliver_once([], position._replace(note=MOVED))

@@ -20,11 +20,11 @@ from wallaroo.transport.identity import RESTORE, CheckpointError
 from wallaroo.transport.kafka.cluster import (
     BrokerError,
     BrokersAwayError,
-    Cluster,
     client,
     described,
     longest_transaction,
 )
+from wallaroo.transport.kafka.destination import Destination
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -71,11 +71,8 @@ class OutputProducer:
     """Sends outputs; its methods block, and belong to one thread.
 
     Args:
-        name: of the sink, for messages.
-        cluster: the brokers.
-        topic: the topic's name.
-        partitions: how many partitions outputs go to that name none (kafka-13).
-        transactional_id: `None`: without transactions.
+        there: where they go; with an id, in transactions.
+        suffix: what follows that id in the transactional id.
         interval: seconds that a transaction stays open, usually.
         going_on: whether to wait further; it is asked often.
 
@@ -88,24 +85,22 @@ class OutputProducer:
 
     def __init__(
         self,
-        name: str,
-        cluster: Cluster,
-        topic: str,
-        partitions: int,
-        transactional_id: str | None = None,
+        there: Destination,
+        suffix: str = "",
         *,
         interval: float = 0.0,
         going_on: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._name = name
+        self._name = there.name
         self._kafka = client()
-        self._cluster = cluster
-        self._topic = topic
-        self._partitions = partitions
+        self._cluster = there.cluster()
+        self._topic = there.topic
+        self._partitions = there.partitions
         self._going_on = going_on
-        self._make = partial(cluster.producer, transactional_id, interval=interval)
+        self._once = there.id is not None
+        transactional_id = None if there.id is None else there.id + suffix
+        self._make = partial(self._cluster.producer, transactional_id, interval=interval)
         self._longest = longest_transaction(interval)
-        self._once = transactional_id is not None
         self._refused: list[KafkaError] = []
         self._began = 0.0  # when the transaction that is open did
         self._committed: Committed | None = None
@@ -319,26 +314,25 @@ def shut_out(name: str) -> ShutOutError:
     )
 
 
-def forgotten(name: str, brokers: str, group: str, said: str) -> BrokerError:
+def forgotten(there: Destination, said: str) -> BrokerError:
     """Return why a start is refused if brokers have no position of outputs that may be there."""
     return BrokerError(
-        f"{name}: the brokers at {brokers} have no position for {group}, and {said}: they forget "
-        "groups that were idle for long (offsets.retention.minutes), or these are other brokers. "
-        "The outputs that were made after the checkpoint's last state may be there or not. To send "
-        "them, perhaps again, run with --accept-repeats (kafka-16)"
+        f"{there.name}: the brokers at {there.brokers} have no position for {there.id}, and "
+        f"{said}: they forget groups that were idle for long (offsets.retention.minutes), or these "
+        "are other brokers. The outputs that were made after the checkpoint's last state may be "
+        "there or not. To send them, perhaps again, run with --accept-repeats (kafka-16)"
     )
 
 
-def older(name: str, brokers: str, number: int, end: int) -> CheckpointError:
+def older(there: Destination, number: int, end: int) -> CheckpointError:
     """Return why a start is refused if brokers have outputs that the log has no records for.
 
     Args:
-        name: the sink's, for messages.
-        brokers: see `Cluster`.
+        there: where outputs go.
         number: of the record that caused the last of them.
         end: number of the log's next record.
     """
     return CheckpointError(
-        f"{name}: the brokers at {brokers} have outputs of record {number}, and the input log ends "
-        f"before record {end}: the checkpoint is older than its outputs. {RESTORE}"
+        f"{there.name}: the brokers at {there.brokers} have outputs of record {number}, and the "
+        f"input log ends before record {end}: the checkpoint is older than its outputs. {RESTORE}"
     )

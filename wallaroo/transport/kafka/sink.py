@@ -14,14 +14,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from wallaroo.errors import WallarooError
 from wallaroo.kafka_records import Produced, size_of
 from wallaroo.overriding import override
-from wallaroo.topology import SinkId
 from wallaroo.transport.interfaces import OutputSink
-from wallaroo.transport.kafka.cluster import Cluster, client
+from wallaroo.transport.kafka.cluster import client
+from wallaroo.transport.kafka.destination import Destination
 from wallaroo.transport.kafka.producing import (
     Committed,
     OutputProducer,
@@ -39,63 +38,36 @@ _INTERVAL = 0.005  # seconds after which outputs are waited for that are in no t
 _PLACE = 0  # the partition under which a position is committed; every topic has it
 
 
-@dataclass(frozen=True)
-class Transactions:
-    """How outputs are delivered exactly once.
-
-    Args:
-        id: of the application, its checkpoint and the sink: the transactional id, and the group
-            under which positions are committed.
-        interval: seconds that a transaction stays open.
-        sent: outputs that would be made again may have been delivered, so a position must be there.
-        end: number of the input log's next record.
-        accept_repeats: go on if the brokers have forgotten the position (kafka-16).
-    """
-
-    id: str
-    interval: float
-    sent: bool
-    end: int
-    accept_repeats: bool = False
-
-
 class KafkaSink(OutputSink):
     """Delivers outputs to a topic, from a thread. Call its methods in the loop's thread.
 
     Args:
-        sink: the sink's id, for messages.
-        cluster: the brokers.
-        topic: the topic's name.
-        partitions: how many partitions outputs go to that name none (kafka-13).
-        transactions: deliver exactly once; `None`: at least once.
+        there: where they go; with an id, exactly once.
+        interval: seconds that a transaction stays open.
         post: calls a function in the loop's thread.
         on_room: called when it was full and has room again.
         failed: called with an error's text if outputs cannot be delivered any more.
 
     Attributes:
-        partitions: as given.
+        there: as given.
         position: with transactions, the number that the brokers have as committed: the outputs of
             all records before it are there, and are not sent again.
     """
 
     def __init__(
         self,
-        sink: SinkId,
-        cluster: Cluster,
-        topic: str,
-        partitions: int,
-        transactions: Transactions | None,
+        there: Destination,
         *,
+        interval: float,
         post: Post,
         on_room: Callable[[], None],
         failed: Callable[[str], None],
     ) -> None:
-        self.partitions = partitions
+        self.there = there
         self.position = 0
-        self._name = f"sink {sink[0]}/{sink[1]}"
         self._kafka = client()
-        self._brokers = cluster.brokers
-        self._transactions = transactions
+        self._once = there.id is not None
+        self._interval = interval if self._once else _INTERVAL
         self._post = post
         self._on_room = on_room
         self._failed = failed
@@ -105,43 +77,42 @@ class KafkaSink(OutputSink):
         self._closed = threading.Event()
         self._hurry = threading.Event()  # somebody waits for what is open
         self._producer = OutputProducer(
-            self._name,
-            cluster,
-            topic,
-            partitions,
-            *(() if transactions is None else (transactions.id,)),
-            interval=0.0 if transactions is None else transactions.interval,
-            going_on=lambda: not self._closed.is_set(),
+            there, interval=interval, going_on=lambda: not self._closed.is_set()
         )
         self._thread = threading.Thread(
-            target=self._run, name=f"wallaroo-{self._name}", daemon=True
+            target=self._run, name=f"wallaroo-{there.name}", daemon=True
         )
 
-    def prepare(self) -> None:
+    def prepare(self, end: int, *, needs_position: bool) -> None:
         """Shut out every earlier run, and learn what it has committed; it blocks (kafka-15).
+
+        Args:
+            end: number of the input log's next record.
+            needs_position: outputs that will be made again may have been delivered, so the brokers
+                must say how far (kafka-16).
 
         Raises:
             BrokerError: the brokers do not answer, have forgotten the position, or have one of
                 a later run (kafka-16).
         """
-        if self._transactions is None:
+        there = self.there
+        if there.id is None:
             return
-        group = self._transactions.id
-        committed = self._producer.take_over(Place(group, _PLACE))
+        committed = self._producer.take_over(Place(there.id, _PLACE))
         if committed is not None:
             self.position = committed.number
-            if self.position > self._transactions.end:
-                raise older(self._name, self._brokers, self.position - 1, self._transactions.end)
-        elif self._transactions.sent and not self._transactions.accept_repeats:
+            if self.position > end:
+                raise older(there, self.position - 1, end)
+        elif needs_position:
             said = "the checkpoint says that outputs were delivered, or may have been"
-            raise forgotten(self._name, self._brokers, group, said)
+            raise forgotten(there, said)
         else:  # from now on, where there is none it was forgotten
             self._producer.deliver_once([], Committed(0))
 
     @property
     def committed(self) -> int | None:
         """The committed position; `None`: there are no transactions."""
-        return None if self._transactions is None else self.position
+        return self.position if self._once else None
 
     @property
     @override
@@ -204,14 +175,12 @@ class KafkaSink(OutputSink):
         Each partition acknowledges on its own. A checkpoint takes the first `written` outputs for
         delivered, so outputs count when all of an interval are acknowledged.
         """
-        transactions = self._transactions
-        interval = _INTERVAL if transactions is None else transactions.interval
         while not self._closed.is_set():
             outputs = list(self._next(_WAIT))
             if not outputs:
                 continue
-            end = time.monotonic() + interval
-            if transactions is not None:
+            end = time.monotonic() + self._interval
+            if self._once:
                 self._producer.begin()
             self._producer.send(outputs)
             while (left := end - time.monotonic()) > 0:
@@ -221,11 +190,11 @@ class KafkaSink(OutputSink):
                 self._producer.send(more)
                 outputs += more
             position = outputs[-1].number + 1
-            if transactions is None:
-                if self._producer.flush():
-                    self._post(self._delivered, len(outputs))
-            elif self._producer.commit(outputs, Committed(position)):
-                self._post(self._committed, len(outputs), position)
+            if self._once:
+                if self._producer.commit(outputs, Committed(position)):
+                    self._post(self._committed, len(outputs), position)
+            elif self._producer.flush():
+                self._post(self._delivered, len(outputs))
 
     def _next(self, seconds: float) -> Sequence[Produced]:
         """Return outputs that wait, or none after that time.

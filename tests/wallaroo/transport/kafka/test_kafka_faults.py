@@ -9,6 +9,7 @@ from kafka_mock import MockCluster, Request
 from wallaroo.kafka_records import Produced
 from wallaroo.transport.kafka import cluster, planner
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
+from wallaroo.transport.kafka.destination import Destination
 from wallaroo.transport.kafka.planner import RunPlanner
 from wallaroo.transport.kafka.producing import Committed, OutputProducer, Place, ShutOutError
 from wallaroo.transport.kafka.reader import RunReader
@@ -28,9 +29,8 @@ def brokers(monkeypatch):
 
 def deliverer(brokers, once):
     """Return what delivers outputs with one client, in a transaction each time if `once`."""
-    producer = OutputProducer(
-        "sink p/0", Cluster(brokers.address, {}, "sink p/0"), "t", 1, "id" if once else None
-    )
+    there = Destination(("p", 0), brokers.address, {}, "t", 1, "id" if once else None)
+    producer = OutputProducer(there)
     if once:
         producer.take_over(Place("id", 0))
 
