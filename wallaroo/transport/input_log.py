@@ -24,7 +24,7 @@ batches of records, and drops those it has committed::
 - After kill -9 every record that was synced is there. A half-written block at the end is
   dropped whole, with a warning that says how many bytes. Damage anywhere else is an error; so is
   a bad block at the end with a whole block after it (`wallaroo.transport.log_file`).
-- Directory and files are for their owner alone; a directory that others can write is refused.
+- Directory and files are for their owner alone.
 - A write that fails raises `InputLogError`, `InputLogFullError` on a full or read-only disk, takes
   none of that append's records, and leaves the log as it was: a later append may succeed. A failed
   sync is final, because it is unknown from then on what is on disk.
@@ -32,8 +32,9 @@ batches of records, and drops those it has committed::
   new file, and then the one before can be deleted.
 - With `recording`, every file has a second name in that directory, and stays there when it is
   dropped: so a run is recorded without being written twice (`wallaroo.transport.recording`).
-- One process at a time (a lock file); inside it any thread may call anything. `sync` does not hold
-  up `append` or `runs`.
+- One process at a time: it holds the lock of the checkpoint or recording that the log is part of
+  (`wallaroo.transport.checkpoint`). Inside it any thread may call anything. `sync` does not hold up
+  `append` or `runs`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,6 @@ from wallaroo.transport.log_directory import (
     create_behind,
     give_up_reserve,
     keep_reserve,
-    locked,
     recover,
 )
 from wallaroo.transport.log_file import LogFile
@@ -68,7 +68,7 @@ from wallaroo.transport.log_format import (
     in_groups,
     offsets_group,
 )
-from wallaroo.transport.private import sync_directory, told_as
+from wallaroo.transport.private import make_private, sync_directory, told_as
 
 __all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
 
@@ -97,7 +97,6 @@ class InputLog:
         path: Path,
         max_bytes: int,
         file_bytes: int,
-        lock_fd: int,
         files: list[LogFile],
         names: SecondNames | None,
     ) -> None:
@@ -105,7 +104,6 @@ class InputLog:
         self._names = names
         self.max_bytes = max_bytes
         self._file_bytes = file_bytes
-        self._lock_fd = lock_fd
         self._files = files
         self._lock = threading.Lock()  # guards everything below and the list above
         self._fd = os.open(files[-1].path, os.O_WRONLY | os.O_APPEND)
@@ -134,24 +132,20 @@ class InputLog:
             recording: a directory on the same file system in which all files stay; it may be
                 `path`.
             admit: is given what the log holds, and returns the stamp of this run. What it raises
-                refuses the log before anything on disk is changed.
+                refuses the log before anything on disk is changed. Once it has returned, this
+                process must have the lock.
 
         Raises:
-            InputLogError: the directory cannot be used, others can write into it, another process
-                has the log open, or a file is damaged anywhere but at the log's end.
+            InputLogError: the directory cannot be used, or a file is damaged anywhere but at the
+                log's end.
         """
         directory = Path(path)
         with told_as(InputLogError, f"the input log {directory} cannot be opened"):
-            lock_fd = locked(directory)
-            try:
-                files = recover(directory, admit)
-                names = None if recording is None else SecondNames(recording, directory, files)
-                keep_reserve(directory)
-                size = file_bytes or max_bytes // FILES
-                return cls(directory, max_bytes, size, lock_fd, files, names)
-            except BaseException:
-                os.close(lock_fd)
-                raise
+            make_private(directory)
+            files = recover(directory, admit)
+            names = None if recording is None else SecondNames(recording, directory, files)
+            keep_reserve(directory)
+            return cls(directory, max_bytes, file_bytes or max_bytes // FILES, files, names)
 
     @property
     def first_sequence(self) -> int:
@@ -362,11 +356,10 @@ class InputLog:
             keep_reserve(self.path)
 
     def close(self) -> None:
-        """Close the files and release the lock, without a sync."""
+        """Close the files, without a sync."""
         with self._lock:
             if self._fd >= 0:
                 os.close(self._fd)
-                os.close(self._lock_fd)
                 self._fd = -1
                 self._broken = f"the input log {self.path} is closed"
 

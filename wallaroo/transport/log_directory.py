@@ -1,4 +1,4 @@
-"""The directory of an input log: its lock, its files, the repair of a torn end, their second names.
+"""The directory of an input log: its files, the repair of a torn end, their second names.
 
 Only the owner can read or write the files, whatever the umask.
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import logging
 import os
 import shlex
@@ -22,13 +21,7 @@ from typing import NamedTuple, TypeAlias
 from wallaroo.errors import WallarooError
 from wallaroo.transport.log_file import LogFile, block_after_bad_one
 from wallaroo.transport.log_format import START, DamagedBlockError, FileHead, Run
-from wallaroo.transport.private import (
-    make_private,
-    open_to_others,
-    opener,
-    sync_directory,
-    write_whole,
-)
+from wallaroo.transport.private import opener, sync_directory, write_whole
 from wallaroo.transport.stamps import UNSTAMPED, Stamp
 
 _SUFFIX = ".log"
@@ -41,28 +34,6 @@ _log = logging.getLogger("wallaroo.input_log")
 
 class InputLogError(WallarooError):
     """The input log cannot be opened, written, or read; says which file and why."""
-
-
-def locked(directory: Path) -> int:
-    """Lock the log in `directory`, which is created if missing; return the lock's descriptor.
-
-    Raises:
-        InputLogError: Another process has locked it, or others than its owner may write to it.
-        OSError: The directory cannot be made or read.
-    """
-    make_private(directory)
-    if problem := open_to_others(directory):
-        raise InputLogError(f"the input log cannot be trusted: {problem}")
-    fd = opener(str(directory / "lock"), os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise InputLogError(f"the input log {directory} is in use by another process") from None
-    except OSError:
-        os.close(fd)
-        raise
-    return fd
 
 
 class LogEnds(NamedTuple):

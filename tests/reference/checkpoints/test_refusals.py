@@ -210,7 +210,7 @@ def test_another_application_is_refused(tmp_path, app, partitions, said):
     in_one_line(error)
 
 
-@pytest.mark.parametrize("name", ["lock", "input/lock", "input/reserve"])
+@pytest.mark.parametrize("name", ["lock", "input/reserve"])
 def test_a_fifo_where_nothing_is_read_is_no_reason_to_wait(tmp_path, name):
     filled(tmp_path / "c")
     (tmp_path / "c" / name).unlink()
