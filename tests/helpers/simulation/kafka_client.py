@@ -105,6 +105,9 @@ class _Answer:
     def result(self) -> _Answer:
         return self
 
+    def done(self) -> bool:
+        return True
+
 
 class AdminClient(_Client):
     """Asks what there is."""

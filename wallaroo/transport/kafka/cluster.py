@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -210,7 +210,9 @@ class Cluster:
         )
         # A client that is dropped answers no more: `error` drops it, perhaps for another question.
         self._unanswered = [
-            (answers, admin) for answers, admin in self._unanswered if wait(answers, 0).not_done
+            (answers, admin)
+            for answers, admin in self._unanswered
+            if not all(answer.done() for answer in answers)
         ]
         self._unanswered.append((list(asked.values()), self._admin))
         return {place.partition: answer for place, answer in asked.items()}
