@@ -8,10 +8,12 @@ is marked is not decoded, but becomes a dead letter, with its payload.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 from wallaroo.errors import UsageError
 from wallaroo.kafka_records import KafkaRecord, KafkaRun
+from wallaroo.records import Consumed
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
 from wallaroo.transport.input_log import Kind, Run
@@ -114,6 +116,20 @@ def skipped(runs: Iterable[Run], numbers: Collection[int]) -> Iterator[Run]:
             start = number + 1
         if start < end:
             yield run.part(start, end)
+
+
+def skipped_consumed(run: Run, numbers: Collection[int]) -> list[KafkaRecord]:
+    """Return the records of a topic that a run of a log holds whole.
+
+    Args:
+        run: the run, of the kind `Kind.CONSUMED`.
+        numbers: the records that are left out; they are marked.
+    """
+    records = [one.record for one in run.records() if isinstance(one, Consumed)]
+    return [
+        replace(one, value=SkippedPayload(one.value or b"", number)) if number in numbers else one
+        for number, one in enumerate(records, run.first)
+    ]
 
 
 def skipped_of_topic(first: int, run: KafkaRun, numbers: Collection[int]) -> KafkaRun:

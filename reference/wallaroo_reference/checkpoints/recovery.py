@@ -17,7 +17,7 @@ from pathlib import Path
 from wallaroo.config import GenSourceConfig
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.overriding import override
-from wallaroo.records import Consumed, Single, Value
+from wallaroo.records import Single, Value
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.changed_topology import (
     NOTHING_ACCEPTED,
@@ -43,7 +43,7 @@ from wallaroo.transport.logged import (
 from wallaroo.transport.old_states import FreshStates, Place
 from wallaroo.transport.recording import Recording
 from wallaroo.transport.resumption import Stream
-from wallaroo.transport.skipping import SkippedPayload, skipped, skipped_of_topic
+from wallaroo.transport.skipping import skipped, skipped_consumed, skipped_of_topic
 from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, UnpackError
@@ -236,7 +236,7 @@ class Recovery(OnDisk):
 
     def _entries(self, run: Run, kafka: KafkaEdges | None) -> Iterator[Entry]:
         """Yield what a run holds."""
-        source, following = run.source, run.first + len(run.payloads)
+        source = run.source
         if run.kind is Kind.FRAME:
             yield source, list(run.payloads), run.at, None, None
         elif kafka is not None and run.kind is Kind.OFFSETS:
@@ -244,11 +244,7 @@ class Recovery(OnDisk):
             read = kafka.fetch(source, partition, first, first + len(run.payloads) - 1)
             yield FromTopic(source, skipped_of_topic(run.first, read, self._skip), run.at)
         elif kafka is not None and run.kind is Kind.CONSUMED:
-            records = [one.record for one in run.records() if isinstance(one, Consumed)]
-            for number in {*self._skip}.intersection(range(run.first, following)):
-                left_out = records[number - run.first]
-                value = SkippedPayload(left_out.value or b"", number)
-                records[number - run.first] = replace(left_out, value=value)
+            records = skipped_consumed(run, self._skip)
             contexts = contexts_of(records[0].offset, {one.offset: one.headers for one in records})
             payloads = records if kafka.topics[source].whole else [one.value for one in records]
             yield source, payloads, run.at, records[0].partition, contexts

@@ -16,7 +16,7 @@ from wallaroo.transport.log_format import Kind, Run
 from wallaroo.transport.logged import from_log
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
-from wallaroo.transport.skipping import skipped, skipping
+from wallaroo.transport.skipping import skipped, skipped_consumed, skipping
 from wallaroo.transport.stored_state import StoredState
 from wallaroo_reference.cells import Moment, UnpackError
 from wallaroo_reference.checkpoints.head import moment_in, places_in
@@ -128,7 +128,7 @@ def feed(
                 f"record {run.first} and those after it stand in the topic of source "
                 f"{run.source!r}, and not in this log: record a run with --record (kafka-2)"
             )
-        payloads, partition = _contents(application, run)
+        payloads, partition = _contents(application, run, given.skip)
         if payloads is None:
             for number, record in enumerate(run.records(), run.first):
                 assert not isinstance(record, (Frame, Consumed))
@@ -147,13 +147,15 @@ def feed(
                 return
 
 
-def _contents(application: Application, run: Run) -> tuple[Sequence[Any] | None, int | None]:
+def _contents(
+    application: Application, run: Run, skip: Collection[int]
+) -> tuple[Sequence[Any] | None, int | None]:
     """Return what a machine is fed of a run, and the partition; `None`: single records."""
     if run.kind is Kind.FRAME:
         return list(run.payloads), None
     if run.kind is not Kind.CONSUMED:
         return None, None
-    records = [one.record for one in run.records() if isinstance(one, Consumed)]
+    records = skipped_consumed(run, skip)
     config = application.sources[run.source].config
     whole = isinstance(config, KafkaSourceConfig) and config.whole
     return records if whole else [one.value for one in records], records[0].partition

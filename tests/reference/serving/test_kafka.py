@@ -199,6 +199,10 @@ def test_a_record_that_ends_each_restart_is_left_out(app, tmp_path, whole):
     assert base64.b64decode(letter["payload"]) == b"k 2"
     some = [message for each in app.kafka.records(app.sink).values() for message in each]
     assert [message.value() for message in some] == [b"k 0 1", b"k 1 2", b"k 3 3"]
+    if whole:
+        recorded = [tmp_path / "recording", tmp_path / "leaving.py", *app.own]
+        again = wallaroo("rerun", *recorded, "--skip-record", "5", data="")
+        assert again.returncode == 0, again.stderr
 
 
 def test_kafka_12_a_source_of_frames_goes_on_while_the_brokers_of_another_are_away(
