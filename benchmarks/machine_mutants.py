@@ -115,7 +115,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ),
         *_named("wallaroo_spark.wire", "job", "lineages", "outbox", "rows"),
         *_named("wallaroo_spark.bounded", "micro_batches", "runs", "traces"),
-        "wallaroo.windowing.kinds",
+        *("wallaroo_spark.plans.records", "wallaroo.windowing.kinds"),
     ),
     "edges": (
         *_named(

@@ -14,10 +14,11 @@ from wallaroo.canonical import structure_or_kind
 from wallaroo.engine import Case
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import decode_key, encoded_partition_number
-from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
+from wallaroo.records import Consumed, Record, Unused, Value
 from wallaroo.trace import Entity, OpenWindow, Trace, sorted_entities, sorted_windows
-from wallaroo.user_code.failure import describe_error
+from wallaroo.transport.logged import to_log
 from wallaroo_spark.jvm.pickling import pickle_application
+from wallaroo_spark.plans.records import run_of
 from wallaroo_spark.plans.reports import dead_letters_of, ended_of, first_end, outputs_of
 from wallaroo_spark.wire.job import (
     MOST_ATTEMPTS,
@@ -25,10 +26,7 @@ from wallaroo_spark.wire.job import (
     Address,
     CaseSpec,
     Frames,
-    Kind,
-    Run,
     joined,
-    pack,
 )
 from wallaroo_spark.wire.lineages import Order, numbering
 from wallaroo_spark.wire.outbox import Finished
@@ -82,7 +80,12 @@ class Records:
     """
 
     def __init__(self, case: Case) -> None:
-        self._sources = case.application.sources
+        configs = {name: one.config for name, one in case.application.sources.items()}
+        self._whole = {
+            name
+            for name, config in configs.items()
+            if isinstance(config, KafkaSourceConfig) and config.whole
+        }
         self._records = case.records
         counts = [one.numbers if isinstance(one, Unused) else 1 for one in case.records]
         self._numbers = list(accumulate(counts, initial=0))  # of each record, and the next one's
@@ -120,34 +123,10 @@ class Records:
         runs = []
         for number, record in zip(self._numbers[part], self._records[part], strict=False):
             if not isinstance(record, Unused):
-                runs.append(self._run_of(record, Run(case, "", number, [b""], record.at)))
+                whole = isinstance(record, Consumed) and record.source in self._whole
+                given = to_log(record) if isinstance(record, Value) else record
+                runs.append(run_of(given, case, number, whole=whole))
         return joined(runs)
-
-    def _run_of(self, record: Record, run: Run) -> Run:
-        if isinstance(record, Tick):
-            return run._replace(kind=Kind.TICK)
-        run = run._replace(source=record.source)
-        match record:
-            case Frame():
-                return run._replace(items=[record.payload])
-            case Consumed(record=read):
-                config = self._sources[record.source].config
-                whole = isinstance(config, KafkaSourceConfig) and config.whole
-                items = [read if whole else read.value]
-                return run._replace(items=items, kind=Kind.RECORDS, partitions=(read.partition,))
-            case Assigned():
-                numbers = tuple([number for number, _, _ in record.partitions])
-                return run._replace(kind=Kind.ASSIGNED, partitions=numbers)
-            case End(partition=partition):
-                of = () if partition is None else (partition,)
-                return run._replace(items=[pack(record)], kind=Kind.END, partitions=of)
-            case Value(value=value):
-                try:
-                    return run._replace(items=[pack(value)], kind=Kind.VALUES)
-                except Exception as error:  # noqa: BLE001 - user code: it may not be portable
-                    why = f"{type(error).__name__}: {describe_error(error)}".encode()
-                    return run._replace(items=[why], kind=Kind.UNPORTABLE)
-        raise AssertionError(f"a record of an unknown kind: {record}")
 
 
 def limited(spec: CaseSpec, limit: Order) -> CaseSpec:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from wallaroo.records import Assigned, Consumed, End
 from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.transport.input_log import Kind, Run
-from wallaroo.transport.logged import decoded
 from wallaroo.transport.skipping import SkippedPayload, skipped
-from wallaroo_spark.wire.job import Frames, Topic, joined, pack
+from wallaroo_spark.plans.records import run_of
+from wallaroo_spark.wire.job import Frames, Topic, joined
 from wallaroo_spark.wire.job import Kind as WireKind
 from wallaroo_spark.wire.job import Run as WireRun
 
@@ -38,24 +37,17 @@ def _sent(run: Run, topics: Mapping[str, Topic], skip: Collection[int]) -> Itera
     whole = WireRun(0, run.source, run.first, run.payloads, run.at)
     match run.kind:
         case Kind.FRAME if isinstance(marked := run.payloads[0], SkippedPayload):
-            yield whole._replace(kind=WireKind.SKIPPED, items=[marked.why.encode()])
+            yield whole._replace(kind=WireKind.SKIPPED, items=[marked.why])
         case Kind.FRAME:
             yield whole
         case Kind.TICK:
             yield whole._replace(kind=WireKind.TICK)
-        case Kind.VALUE:
-            for number, payload in enumerate(run.payloads, run.first):
-                blob, hindered = decoded(payload)
-                kind = WireKind.VALUES if hindered is None else WireKind.UNPORTABLE
-                item = blob if hindered is None else hindered.encode()
-                yield whole._replace(first=number, items=[item], kind=kind)
         case Kind.OFFSETS | Kind.CONSUMED:
             for part in _apart(run, skip):
-                partition, items, kind = _of_topic(part, topics[run.source], skip)
-                yield WireRun(0, run.source, part.first, items, run.at, kind, (partition,))
-        case Kind.ASSIGNED | Kind.END:
+                yield _of_topic(part, topics[run.source], skip)
+        case Kind.VALUE | Kind.ASSIGNED | Kind.END:
             for number, record in enumerate(run.records(), run.first):
-                yield _alone(whole._replace(first=number), record)
+                yield run_of(record, 0, number)
 
 
 def _apart(run: Run, skip: Collection[int]) -> Iterator[Run]:
@@ -72,32 +64,20 @@ def _apart(run: Run, skip: Collection[int]) -> Iterator[Run]:
         yield run.part(start, stop)
 
 
-def _of_topic(
-    run: Run, topic: Topic, skip: Collection[int]
-) -> tuple[int, range | list[object], WireKind]:
-    """Return partition, items and kind of a part that `_apart` has yielded."""
+def _of_topic(run: Run, topic: Topic, skip: Collection[int]) -> WireRun:
+    """Return a part that `_apart` has yielded as workers get it."""
     if run.kind is Kind.OFFSETS:
         partition, first = run.place
-        items: range | list[object] = range(first, first + len(run.payloads))
+        items = range(first, first + len(run.payloads))
         kind = WireKind.OFFSETS
+        made = WireRun(0, run.source, run.first, items, run.at, kind, (partition,))
     else:
         (record,) = run.records()
-        assert isinstance(record, Consumed)
-        partition, kind = record.record.partition, WireKind.RECORDS
-        items = [record.record if topic.whole else record.record.value]
+        made = run_of(record, 0, run.first, whole=topic.whole)
     if run.first in skip:
         marked = SkippedPayload(b"", run.first)
-        items, kind = [marked.why.encode()], WireKind.SKIPPED
-    return partition, items, kind
-
-
-def _alone(whole: WireRun, record: object) -> WireRun:
-    if isinstance(record, Assigned):
-        numbers = tuple([number for number, _, _ in record.partitions])
-        return whole._replace(items=[b""], kind=WireKind.ASSIGNED, partitions=numbers)
-    assert isinstance(record, End)
-    of = () if record.partition is None else (record.partition,)
-    return whole._replace(items=[pack(record)], kind=WireKind.END, partitions=of)
+        made = made._replace(items=[marked.why], kind=WireKind.SKIPPED)
+    return made
 
 
 def _divided(frames: Frames, parts: int) -> list[Frames]:

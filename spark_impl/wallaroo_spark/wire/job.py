@@ -221,10 +221,11 @@ class Run(NamedTuple):
         case: the case's number.
         source: the records' source; `""` for a tick, which has none.
         first: the sequence of the first record.
-        items: one for each record: a frame's payload; a generator's value, pickled; the error text
-            of a value that cannot be pickled; what a Kafka source's decoder needs: the record's
-            value, or the record (`KafkaSourceConfig.whole`); offsets, as a `range`, of records that
-            the task fetches; nothing for a tick or an assignment; the pickled record for an end.
+        items: one for each record: a frame's payload; a generator's value, pickled; the text of why
+            a value cannot be pickled or a record is left out; what a Kafka source's decoder needs:
+            the record's value, or the record (`KafkaSourceConfig.whole`); offsets, as a `range`, of
+            records that the task fetches; nothing for a tick or an assignment; the pickled record
+            for an end.
         at: the records' arrival time.
         kind: what they are.
         partitions: of a Kafka source, those that the records are about.

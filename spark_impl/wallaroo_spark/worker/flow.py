@@ -113,18 +113,14 @@ class Flow:
         if run.kind is Kind.VALUES:
             return lambda lineage, item, _: follow(lineage, unpack(item), None)
 
-        def take_without_message(lineage: Lineage, item: bytes, _: Any) -> None:
+        def take_without_message(lineage: Lineage, item: Any, _: Any) -> None:
             if run.kind is Kind.SKIPPED:
-                skipped = DeadLetterError(Reason.DECODE, item.decode(), "SkippedRecordError")
+                skipped = DeadLetterError(Reason.DECODE, item, "SkippedRecordError")
                 failed(place, lineage, Reason.DECODE, skipped)
                 return
             if run.kind is Kind.UNPORTABLE:
-                failed(
-                    place,
-                    lineage,
-                    Reason.UNPORTABLE,
-                    DeadLetterError(Reason.UNPORTABLE, item.decode()),
-                )
+                unportable = DeadLetterError(Reason.UNPORTABLE, item)
+                failed(place, lineage, Reason.UNPORTABLE, unportable)
                 return
             end: End = unpack(item)
             if end.error_type is not None:

@@ -1,11 +1,12 @@
 """Bounded cases on Spark: the reference's answers, in batch jobs and in streams of batches."""
 
+import threading
 import weakref
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from counted import line
+from counted import line, sink
 from small_steps import Seen
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.search.budget import Budget
@@ -14,6 +15,7 @@ from wallaroo_spark.engine import SparkEngine
 import wallaroo
 from wallaroo import testing
 from wallaroo.engine import Case, TaskFault
+from wallaroo.records import Value
 from wallaroo.trace import Reason
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -112,6 +114,39 @@ def test_dead_1_objects_that_cannot_be_asked_what_they_are_harm_no_other(spark_e
         ("stumble", Reason.RAISED),
         ("collect", Reason.BAD_KEY),
     ]
+    assert found.comparable() == reference.run(case).comparable()
+
+
+class Unreadable:
+    """Is written, and cannot be read back; the reason is no text that can be encoded."""
+
+    def __reduce__(self):
+        return refuse, ()
+
+
+def refuse():
+    raise ValueError("\ud800")
+
+
+class Endless:
+    def initial_value(self):
+        return 0
+
+    def apply(self, last):
+        return last + 1
+
+
+def test_graph_4_values_that_do_not_survive_pickling_are_dead_letters(spark_engine, reference):
+    source = wallaroo.source("g", wallaroo.GenSourceConfig(Endless()))
+    app = wallaroo.build_application("values", source.to_sink(sink(7002)))
+    values = (0, threading.Lock(), Unreadable(), 3)
+    case = Case(app, [Value("g", value) for value in values])
+    found = spark_engine.run(case)
+    assert [(d.reason, d.lineage) for d in found.dead_letters] == [
+        (Reason.UNPORTABLE, (1,)),
+        (Reason.UNPORTABLE, (2,)),
+    ]
+    assert found.dead_letters[1].error == "ValueError: \ud800"
     assert found.comparable() == reference.run(case).comparable()
 
 

@@ -202,7 +202,7 @@ def test_a_record_that_is_left_out_is_a_dead_letter_of_its_source(open_feed):
     feed.append_records([Value("g", 1), Value("g", 2)])
     (block,) = feed.blocks(0, 5)
     runs = unpack(block).frames
-    why = b"it is left out, as --skip-record %d says"
+    why = "it is left out, as --skip-record %d says"
     assert [(run.kind, run.first, list(run.items)) for run in runs] == [
         ("frames", 0, [b"a"]),
         ("skipped", 1, [why % 1]),
