@@ -12,17 +12,11 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from wallaroo.components import (
-    Component,
-    Decoder,
-    Encoder,
-    EventTime,
-    KafkaDecoder,
-    StateBuilder,
-)
-from wallaroo.kafka import KafkaSinkConfig
+from wallaroo.components import Component, StateBuilder
+from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
+from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.keys import Key
 from wallaroo.operations import Operation, Windowed
 from wallaroo.windows import Windows
@@ -30,41 +24,16 @@ from wallaroo.windows import Windows
 SinkId: TypeAlias = tuple[str, int]
 """A sink is known by its pipeline's name and its index there."""
 
+M = TypeVar("M")
 
-class SourceConfig(Protocol):
-    """Where messages come from: `TCPSourceConfig`, `KafkaSourceConfig`, `GenSourceConfig`."""
+AnySource: TypeAlias = TCPSourceConfig[M] | KafkaSourceConfig[M] | GenSourceConfig[M]
+"""Where messages come from; `M` is what they are."""
 
-    @property
-    def decoder(self) -> Decoder | KafkaDecoder | None:
-        """Its decoder; `None` for a generator."""
+AnySink: TypeAlias = TCPSinkConfig[M] | KafkaSinkConfig[M]
+"""Where the messages' outputs go."""
 
-    @property
-    def event_time(self) -> EventTime | None:
-        """Finds its messages' event times; `None`: they are the arrival times (time-2)."""
-
-    @property
-    def idle_after(self) -> int | None:
-        """Nanoseconds without a frame after which its watermark runs on (time-3)."""
-
-    @property
-    def max_ahead(self) -> int | None:
-        """Nanoseconds that an event time may be ahead of the arrival time; `None`: any (time-2)."""
-
-    @property
-    def address(self) -> str:
-        """Where it is, for people."""
-
-
-class SinkConfig(Protocol):
-    """Where a sink's outputs go; `TCPSinkConfig` or `KafkaSinkConfig`."""
-
-    @property
-    def encoder(self) -> Encoder:
-        """Its encoder."""
-
-    @property
-    def address(self) -> str:
-        """Where it is, for people."""
+SOURCES = (TCPSourceConfig, KafkaSourceConfig, GenSourceConfig)
+SINKS = (TCPSinkConfig, KafkaSinkConfig)
 
 
 @dataclass(frozen=True)
@@ -92,7 +61,7 @@ class Source:
     """The beginning of a pipeline; a source has its pipeline's name."""
 
     pipeline: str
-    config: SourceConfig
+    config: AnySource[Any]
 
     @property
     def name(self) -> str:
@@ -122,7 +91,7 @@ class Sink:
 
     pipeline: str
     index: int
-    config: SinkConfig
+    config: AnySink[Any]
     inputs: tuple[int, ...]
 
     @property

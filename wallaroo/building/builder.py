@@ -9,9 +9,6 @@ from typing import Any, Never, TypeVar, overload
 
 from wallaroo import kinds
 from wallaroo.building.declarations import (
-    SOURCES,
-    AnySink,
-    AnySource,
     Declarations,
     checked_keys,
     checked_sinks,
@@ -30,7 +27,17 @@ from wallaroo.components import (
 from wallaroo.errors import WallarooParameterError
 from wallaroo.keys import SINGLE_KEY, Key
 from wallaroo.operations import Operation, Stateful, Stateless, Windowed
-from wallaroo.topology import Application, Node, Sink, Source, StatePartition, Step
+from wallaroo.topology import (
+    SOURCES,
+    AnySink,
+    AnySource,
+    Application,
+    Node,
+    Sink,
+    Source,
+    StatePartition,
+    Step,
+)
 from wallaroo.windows import WindowedAggregation, refuse_bare
 
 State = TypeVar("State")

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 from wallaroo.checks import name_of
 from wallaroo.components import StateBuilder
-from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.errors import WallarooParameterError
-from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.keys import BadKeyError, Key, encode_key, is_u64
 from wallaroo.times import duration
-from wallaroo.topology import Codec, Source, SourceConfig, StatePartition
+from wallaroo.topology import SINKS, AnySink, AnySource, Codec, Source, StatePartition
 from wallaroo.windows import show_duration
-
-M = TypeVar("M")
-AnySource: TypeAlias = TCPSourceConfig[M] | KafkaSourceConfig[M] | GenSourceConfig[M]
-AnySink: TypeAlias = TCPSinkConfig[M] | KafkaSinkConfig[M]
-
-SOURCES = (TCPSourceConfig, KafkaSourceConfig, GenSourceConfig)
-SINKS = (TCPSinkConfig, KafkaSinkConfig)
 
 
 class Declarations:
@@ -74,7 +65,7 @@ class Declarations:
         return earlier
 
 
-def refuse_same_address(where: str, config: SourceConfig, others: Sequence[Source]) -> None:
+def refuse_same_address(where: str, config: AnySource[Any], others: Sequence[Source]) -> None:
     """Refuse a source that listens on another's address; port 0 is another address each time.
 
     Raises:

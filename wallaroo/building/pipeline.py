@@ -29,9 +29,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from wallaroo import kinds
 from wallaroo.building.declarations import (
-    SOURCES,
-    AnySink,
-    AnySource,
     Declarations,
     checked_sinks,
     codec_in,
@@ -58,7 +55,16 @@ from wallaroo.operations import (
     Stateless,
     Windowed,
 )
-from wallaroo.topology import Application, Node, Sink, Source, Step
+from wallaroo.topology import (
+    SOURCES,
+    AnySink,
+    AnySource,
+    Application,
+    Node,
+    Sink,
+    Source,
+    Step,
+)
 from wallaroo.windows import WindowedAggregation, refuse_bare
 
 M = TypeVar("M")

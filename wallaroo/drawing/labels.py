@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.keys import SINGLE_KEY
 from wallaroo.operations import Branch, Collect, KeyBy, Merge, Stateful, Stateless, Windowed
 from wallaroo.text import escaped
-from wallaroo.topology import (
-    Application,
-    Node,
-    Sink,
-    Source,
-    SourceConfig,
-    StatePartition,
-    Step,
-)
+from wallaroo.topology import AnySource, Application, Node, Sink, Source, StatePartition, Step
 from wallaroo.windows import show_duration
 
 
@@ -55,7 +48,7 @@ def node_label(application: Application, node: Node) -> Label:
     return _label(kind, node.name, many)
 
 
-def _source_detail(config: SourceConfig) -> str:
+def _source_detail(config: AnySource[Any]) -> str:
     facts = []
     if config.decoder is not None:
         facts.append(f"decoder {config.decoder.name}")
