@@ -31,9 +31,8 @@ def write_files(
     as_junit: Path | None = None,
 ) -> None:
     """Write the files that were asked for."""
-    searches = [] if search is None else [search]
     if as_json is not None:
-        write_json(as_json, runs, searches)
+        write_json(as_json, runs, search)
     if hdr is not None:
         write_hdr(hdr, runs)
     if as_junit is not None:
@@ -42,15 +41,15 @@ def write_files(
     if html is not None:
         from wallaroo_loadgen.presentation.pages import write_html  # takes time to import
 
-        write_html(html, runs, searches)
+        write_html(html, runs, search)
 
 
-def write_json(path: Path, runs: Sequence[Result], searches: Sequence[Search] = ()) -> None:
-    """Write runs and searches as one JSON object; a search's runs are among the runs."""
+def write_json(path: Path, runs: Sequence[Result], search: Search | None = None) -> None:
+    """Write runs, and the search that they were, as one JSON object."""
     data = {
         "format": REPORT_FORMAT,
         "runs": [run.to_json() for run in runs],
-        "searches": [search.to_json() for search in searches],
+        "searches": [] if search is None else [search.to_json()],
     }
     path.write_text(json.dumps(data) + "\n", encoding="utf-8")
 

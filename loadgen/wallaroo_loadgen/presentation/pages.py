@@ -72,37 +72,44 @@ def _asset(name: str) -> Markup:
     return Markup((place / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
-def write_html(path: Path, runs: Sequence[Result], searches: Sequence[Search] = ()) -> None:
+def write_html(path: Path, runs: Sequence[Result], search: Search | None = None) -> None:
     """Write the page."""
-    path.write_text(html(runs, searches), encoding="utf-8")
+    path.write_text(html(runs, search), encoding="utf-8")
 
 
-def html(runs: Sequence[Result], searches: Sequence[Search] = ()) -> str:
+def html(runs: Sequence[Result], search: Search | None = None) -> str:
     """Return the page.
 
     Args:
-        runs: in order; those of searches are among them.
-        searches: the searches for the highest rate, each with its runs.
+        runs: in order.
+        search: the search for the highest rate that they were.
     """
-    labels, colours = _labels(runs), _colours(runs, searches)
-    together = [(runs[index], labels[index], colours[index]) for index in _together(runs, searches)]
+    labels = _labels(runs)
+    together = [
+        (runs[index], labels[index], plots.run_colour(index)) for index in _together(runs, search)
+    ]
     return render(
         "report.html",
-        title=_title(runs, searches),
+        title=_title(runs, search),
         runs=[
-            {"label": labels[index], **_run(result, colours[index], index < _MOST_DETAILED)}
+            {
+                "label": labels[index],
+                **_run(result, plots.run_colour(index), index < _MOST_DETAILED),
+            }
             for index, result in enumerate(runs)
         ],
-        searches=[(search, rate_rows(search)) for search in searches],
-        rate_plot=plots.latency_against_rate(searches) if searches else None,
+        search=search,
+        rates=None if search is None else rate_rows(search),
+        rate_plot=None if search is None else plots.latency_against_rate(search),
         together=plots.spectrum(together) if len(runs) > 1 else None,
         machine=runs[-1].machine if runs else {},
     )
 
 
-def _title(runs: Sequence[Result], searches: Sequence[Search]) -> str:
-    names = [search.label for search in searches] or [result.label for result in runs]
-    different = list(dict.fromkeys(names))
+def _title(runs: Sequence[Result], search: Search | None) -> str:
+    if search is not None:
+        return search.label
+    different = list(dict.fromkeys([result.label for result in runs]))
     return ", ".join(different[:3]) + (" …" if len(different) > 3 else "")
 
 
@@ -115,28 +122,18 @@ def _labels(runs: Sequence[Result]) -> list[str]:
     ]
 
 
-def _together(runs: Sequence[Result], searches: Sequence[Search]) -> list[int]:
+def _together(runs: Sequence[Result], search: Search | None) -> list[int]:
     """Return the numbers of runs worth one plot: all if they are few, else a search's best ones."""
     if len(runs) <= _MOST_TOGETHER:
         return list(range(len(runs)))
-    best = [
-        index
-        for index, result in enumerate(runs)
-        for search in searches
-        for point, run in zip(search.points, search.results, strict=True)
-        if run is result and point["good"] and point["rate"] == search.best
-    ]
+    best = []
+    if search is not None:
+        best = [
+            index
+            for index, point in enumerate(search.points)
+            if point["good"] and point["rate"] == search.best
+        ]
     return best[:_MOST_TOGETHER] or list(range(len(runs)))[-_MOST_TOGETHER:]
-
-
-def _colours(runs: Sequence[Result], searches: Sequence[Search]) -> list[str]:
-    """Return the runs' colours on the page: a search's, if there are several, or their own."""
-    owners = {id(run): number for number, search in enumerate(searches) for run in search.results}
-    several = len(searches) > 1
-    return [
-        plots.run_colour(owners.get(id(result), index) if several else index)
-        for index, result in enumerate(runs)
-    ]
 
 
 def _run(result: Result, colour: str, detailed: bool) -> dict[str, Any]:
@@ -176,7 +173,7 @@ def live_figures(result: Result | None, search: Search | None = None) -> dict[st
     figures = [] if result is None else plots.of_run(result)
     tables = []
     if search is not None and search.points:
-        figures.insert(0, plots.latency_against_rate([search]))
+        figures.insert(0, plots.latency_against_rate(search))
         tables.append(rate_rows(search))
     if result is None or not result.latency["count"]:
         words = "Waiting for the first outputs …"

@@ -153,7 +153,7 @@ def _short(value: Any) -> Any:
 
 
 def run_colour(index: int) -> str:
-    """Return the colour of a page's run, or of its search, by its number."""
+    """Return the colour of a page's run, by its number."""
     return _RUNS[index % len(_RUNS)]
 
 
@@ -277,28 +277,21 @@ def lateness(result: Result) -> Figure:
     return Figure("Sender lateness", x, y, lines, together=_moment(result))
 
 
-def latency_against_rate(searches: Sequence[Search]) -> Figure:
+def latency_against_rate(search: Search) -> Figure:
     """Percentiles of latency at each rate that a search tried, and where it stopped."""
-    several = len(searches) > 1  # then a colour means a search, and a stroke a percentile
-    lines = []
-    for index, search in enumerate(searches):
-        measured = [(point, run) for point, run in search.by_rate() if run.latency["count"]]
-        lines += [
-            Line(
-                f"{search.label} {name}",
-                run_colour(index) if several else COLOURS[name],
-                [float(point["rate"]) for point, _ in measured],
-                [max(run.latency[name], 1) / 1000 for _, run in measured],
-                dash=_STROKES[name],
-                marks=[bool(point["good"]) for point, _ in measured],
-            )
-            for name in ("p50", "p99")
-        ]
-    at = [
-        (search.best, run_colour(index))
-        for index, search in enumerate(searches)
-        if search.best is not None
+    measured = [(point, run) for point, run in search.by_rate() if run.latency["count"]]
+    lines = [
+        Line(
+            f"{search.label} {name}",
+            COLOURS[name],
+            [float(point["rate"]) for point, _ in measured],
+            [max(run.latency[name], 1) / 1000 for _, run in measured],
+            dash=_STROKES[name],
+            marks=[bool(point["good"]) for point, _ in measured],
+        )
+        for name in ("p50", "p99")
     ]
+    at = [] if search.best is None else [(search.best, run_colour(0))]
     rates, latencies = Axis("messages a second", log=True), Axis("latency, ms", log=True)
     return Figure("Latency against rate", rates, latencies, lines, at=at)
 

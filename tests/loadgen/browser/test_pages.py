@@ -76,7 +76,7 @@ def test_a_searchs_report_begins_with_latency_against_rate(
     for rate in (100, 400):
         found.results.append(measure("--delay", "0.5", rate=rate, duration=1.0))
     page = tmp_path / "search.html"
-    write_html(page, found.results, [found])
+    write_html(page, found.results, found)
     with Browser() as browser:
         browser.open(page.as_uri())
         titles = ["Latency against rate", "Percentile spectrum", *PLOTS, *PLOTS]

@@ -90,7 +90,7 @@ def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
     found = Search("echo")
     for run in runs:
         found.results.append(run)
-    page = html(runs, [found])
+    page = html(runs, found)
     things: dict[str, set[str]] = {}
     for title, name, colour in lines(page):
         thing = name.removeprefix("echo ") if title == "Latency against rate" else name
@@ -104,7 +104,7 @@ def test_a_colour_stands_for_one_thing_on_a_page(measured: Result) -> None:
     }
 
 
-def test_of_many_runs_the_last_are_in_one_plot_or_the_best_of_the_searches() -> None:
+def test_of_many_runs_the_last_are_in_one_plot_or_the_best_of_a_search() -> None:
     config = result([1000]).config
     runs = [
         result([1000] * 100, label=f"at {rate}/s", config={**config, "rate": rate})
@@ -115,7 +115,7 @@ def test_of_many_runs_the_last_are_in_one_plot_or_the_best_of_the_searches() -> 
     assert [line["name"] for line in together] == [run.label for run in runs[-8:]]
     for run in runs:
         found.results.append(run)
-    spectrum = next(one for one in figures(html(runs, [found])) if "spectrum" in one["title"])
+    spectrum = next(one for one in figures(html(runs, found)) if "spectrum" in one["title"])
     assert [line["name"] for line in spectrum["lines"]] == ["at 1900/s"]
 
 
