@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, Never, ParamSpec, TypeVar, overload
 
 from wallaroo import kinds
+from wallaroo.checks import takes
 from wallaroo.components import OwnState, decoder_format
 from wallaroo.errors import WallarooParameterError
 from wallaroo.frames import MAX_HEADER_LENGTH, StructLength
@@ -368,13 +369,9 @@ def _expect(function: object, parameters: int, decorator: str, shape: str) -> No
         raise WallarooParameterError(
             f"@wallaroo.{decorator} decorates a function {shape}, not a {kind}"
         )
-    try:
-        inspect.signature(function).bind(*[None] * parameters)
-    except TypeError:
+    if not takes(function, parameters):
         name = getattr(function, "__name__", "the function")
         raise WallarooParameterError(
             f"@wallaroo.{decorator} decorates a function {shape}; "
             f"{name}{inspect.signature(function)} does not take that"
-        ) from None
-    except ValueError:  # a builtin without a readable signature
-        return
+        )
