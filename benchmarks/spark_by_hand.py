@@ -113,7 +113,7 @@ class Reader(DataSourceStreamReader):
         return {"next": 0}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"next": self._feed.latest(start["next"])}
+        return self._feed.offset(start["next"])
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         return [InputPartition(block) for block in self._feed.blocks(start["next"], end["next"])]

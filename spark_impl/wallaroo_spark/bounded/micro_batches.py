@@ -13,11 +13,11 @@ import itertools
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wallaroo.overriding import override
-from wallaroo_spark.bounded.traces import Records, limited
+from wallaroo_spark.bounded.traces import Records
 from wallaroo_spark.jvm.pyspark_private import for_each_batch
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.plans.feed import Feed, FeedServer
@@ -53,7 +53,7 @@ class StreamCase:
         batches = [(first, min(last, stop)) for first, last in self.batches if first < stop]
         if len(batches) > 1:
             batches = [(0, batches[-1][0]), batches[-1]]
-        return StreamCase(limited(self.spec, end), self.records, batches)
+        return StreamCase(replace(self.spec, limit=end), self.records, batches)
 
 
 class StreamJob:

@@ -8,13 +8,14 @@ is run again without the calls after its end; in a stream, while the other cases
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from wallaroo.engine import Case
 from wallaroo.trace import Trace
 from wallaroo.user_code.output import show
 from wallaroo_spark.bounded.micro_batches import StreamCase, StreamJob, StreamQuery
-from wallaroo_spark.bounded.traces import Records, limited, spec_of, trace_of
+from wallaroo_spark.bounded.traces import Records, spec_of, trace_of
 from wallaroo_spark.jvm.session import Session
 from wallaroo_spark.jvm.shipping import shipment_of_this_process
 from wallaroo_spark.plans.batch import run_batch
@@ -88,7 +89,7 @@ def _in_a_batch(
         for index, result in _divided(indices, indices, report):
             end = first_end(result[0])
             if end is not None and specs[index].limit is None:
-                specs[index] = limited(specs[index], end.order)
+                specs[index] = replace(specs[index], limit=end.order)
                 again.append(index)
             else:
                 yield index, result

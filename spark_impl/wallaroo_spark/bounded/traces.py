@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -28,7 +27,7 @@ from wallaroo_spark.wire.job import (
     Frames,
     joined,
 )
-from wallaroo_spark.wire.lineages import Order, numbering
+from wallaroo_spark.wire.lineages import numbering
 from wallaroo_spark.wire.outbox import Finished
 from wallaroo_spark.worker.plan import Plan
 from wallaroo_spark.worker.states import entity_of
@@ -127,11 +126,6 @@ class Records:
                 given = to_log(record) if isinstance(record, Value) else record
                 runs.append(run_of(given, case, number, whole=whole))
         return joined(runs)
-
-
-def limited(spec: CaseSpec, limit: Order) -> CaseSpec:
-    """Return the same case without the calls after `limit`."""
-    return replace(spec, limit=limit)
 
 
 def trace_of(

@@ -19,8 +19,6 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, Protocol
 
-from wallaroo.overriding import override
-
 _numbers = itertools.count()
 
 
@@ -132,28 +130,24 @@ def _hang_up(connection: Connection) -> None:
         ended.shutdown(socket.SHUT_RDWR)
 
 
-class FeedClient(Feed):
-    """Asks a feed; connects when first asked."""
+class FeedClient:
+    """Asks a `Feed`; connects when first asked."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._connection: Connection | None = None
 
-    @override
     def first(self) -> int:
+        """Return the offset at which a new query begins."""
         return int(self._ask(ask="first"))
-
-    @override
-    def latest(self, start: int) -> int:
-        return int(self.offset(start)["next"])
 
     def offset(self, start: int) -> dict[str, Any]:
         """Return where a batch that begins at `start` should end, with what Spark is to keep."""
         offset: dict[str, Any] = self._ask(ask="latest", start=start)
         return offset
 
-    @override
     def blocks(self, start: int, end: int) -> list[bytes]:
+        """Return the input between two offsets, a block for each task."""
         count = self._ask(ask="blocks", start=start, end=end)
         assert self._connection is not None
         return [self._connection.recv_bytes() for _ in range(count)]

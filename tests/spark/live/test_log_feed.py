@@ -155,9 +155,9 @@ def test_a_feed_answers_over_its_socket_what_it_answers(open_feed, tmp_path):
     with FeedServer(feed, tmp_path) as server:
         client = FeedClient(server.address)
         assert client.first() == 0
-        assert client.latest(0) == 2
+        assert client.offset(0)["next"] == 2
         assert client.blocks(0, 2) == feed.blocks(0, 2)
-        assert client.latest(2) == 2
+        assert client.offset(2)["next"] == 2
         client.close()
     assert feed.committed == 2
 
@@ -193,7 +193,7 @@ def _ask_until_closed(client, asked):
     asked.wait()
     with contextlib.suppress(OSError, EOFError):
         while True:
-            client.latest(0)
+            client.offset(0)
 
 
 def test_a_record_that_is_left_out_is_a_dead_letter_of_its_source(open_feed):
