@@ -62,8 +62,13 @@ def main() -> int:
         .build()
     )
     case = Case(application, [("p", b"a"), ("p", b"b")], batches=(1,))
-    run_cases(running, [case, Case(application, case.input_log)])
-    running.close()
+    try:
+        run_cases(running, [case, Case(application, case.input_log)])
+    except BaseException:
+        running.kill()  # or the archive would have half the classes
+        raise
+    finally:
+        running.close()
     if not archive.exists():
         print(f"Java did not write {archive}", file=sys.stderr)
         return 1

@@ -151,7 +151,6 @@ class StreamQuery:
             .start()
         )
         session.at_close(self.close)
-        session.streamed = True
 
     @property
     def usable(self) -> bool:

@@ -90,12 +90,8 @@ class Jvm(Protocol):
     def kill(self) -> None:
         """End it as kill -9 would."""
 
-    def end(self, *, streamed: bool) -> None:
-        """End it in order, and wait for its end.
-
-        Args:
-            streamed: a streaming query has run; only then is its archive of classes useful.
-        """
+    def end(self) -> None:
+        """End it in order, and wait for its end."""
 
 
 class SubmittingJvm(Jvm):
@@ -111,7 +107,7 @@ class SubmittingJvm(Jvm):
 
     @staticmethod
     def is_there() -> bool:
-        """Whether `spark-submit` started this process."""
+        """Whether `spark-submit` started this process: its JVM is the parent."""
         return "PYSPARK_GATEWAY_PORT" in os.environ
 
     @property
@@ -133,7 +129,7 @@ class SubmittingJvm(Jvm):
             os.kill(self.pid, signal.SIGKILL)
 
     @override
-    def end(self, *, streamed: bool) -> None:
+    def end(self) -> None:
         """Do nothing: it ends after this process."""
 
 
@@ -144,7 +140,7 @@ class OwnJvm(Jvm):
         settings: its settings.
         directory: directory for its files.
         pass_fds: descriptors it inherits, such as a lock that must be held until it has ended.
-        makes_archive: write the archive at the end, which takes some seconds.
+        makes_archive: write the archive at the end, which takes some seconds, unless it is killed.
 
     Attributes:
         archive: path of the archive of Spark's classes (`jvm.process`).
@@ -215,21 +211,18 @@ class OwnJvm(Jvm):
             self._process.send_signal(signal.SIGKILL)
 
     @override
-    def end(self, *, streamed: bool) -> None:
-        writes = self._unfinished is not None and streamed
-        if self._unfinished is not None and not streamed:
-            self.kill()  # so that it does not write an archive with half the classes
+    def end(self) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         try:
-            self._process.wait(_ARCHIVE_TIMEOUT if writes else _END_TIMEOUT)
+            self._process.wait(_END_TIMEOUT if self._unfinished is None else _ARCHIVE_TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
         if self._unfinished is not None:
             with contextlib.suppress(OSError):
-                if writes and self._process.returncode in _EXIT_CODES:
+                if self._process.returncode in _EXIT_CODES:
                     self._unfinished.rename(self.archive)
                 self._unfinished.unlink(missing_ok=True)
         self._echo.join(_END_TIMEOUT)

@@ -65,12 +65,12 @@ class Session:
         settings: its settings.
         pass_fds: descriptors the JVM inherits, such as a lock that must be held until the JVM has
             ended.
-        makes_archive: write the archive at the end, which takes the JVM some seconds.
+        makes_archive: write the archive at the end, which takes the JVM some seconds, unless it is
+            killed.
         started: called once the JVM runs and can be killed, seconds before Spark answers.
 
     Attributes:
         directory: directory for files that are needed only during the session.
-        streamed: whether a streaming query has run; only then is an archive of classes useful.
 
     Raises:
         JavaNotFoundError: there is no Java on which Spark can run.
@@ -87,7 +87,6 @@ class Session:
     ) -> None:
         threading.Thread(target=remove_abandoned, name="wallaroo-cleaning", daemon=True).start()
         self.settings = settings
-        self.streamed = False
         self._at_close: list[Callable[[], None]] = []
         self._temporary = TemporaryDirectory("spark")
         self.directory = self._temporary.path
@@ -107,6 +106,8 @@ class Session:
             except Exception as error:
                 raise SparkStartError(self._why_not(text_of(error))) from error
         except BaseException:
+            if makes_archive:
+                self.kill()  # or it would have the classes of a start alone
             self.close()
             raise
 
@@ -195,7 +196,7 @@ class Session:
         self._at_close.clear()
         if self._jvm is not None:
             pyspark_private.disconnect(stop_spark=self._jvm.alive)
-            self._jvm.end(streamed=self.streamed)
+            self._jvm.end()
             self._jvm = None
         self._temporary.close()
 
