@@ -30,7 +30,7 @@ from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.spark_part import cut_last
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.plans.feed import FeedServer
-from wallaroo_spark.plans.leaving import without_leaving
+from wallaroo_spark.plans.leaving import after_leaving
 from wallaroo_spark.plans.stream import streaming_rows
 from wallaroo_spark.wire.job import Report
 from wallaroo_spark.wire.lineages import just_before
@@ -163,7 +163,7 @@ class LiveQuery:
             session.spark, address, levels=self._levels, shards=shards, shipment=shipment
         )
         if self._departure.destinations:
-            rows = without_leaving(rows, shards, shipment, self._departure)
+            rows = after_leaving(rows, shards, shipment, self._departure)
         writer = for_each_batch(rows.writeStream, self._take_batch).option(
             "checkpointLocation", self._checkpoint.spark_url
         )

@@ -51,7 +51,7 @@ from wallaroo_spark.live.spark_part import (
 from wallaroo_spark.plans.states import levels_in, stored_segments
 from wallaroo_spark.wire.job import Address
 from wallaroo_spark.worker.replay import CLOCK, Clock, clock_in
-from wallaroo_spark.worker.segments import MemoryMap, stored
+from wallaroo_spark.worker.segments import MemoryMap, all_entities_in
 from wallaroo_spark.worker.states import entity_of
 from wallaroo_spark.worker.stored import unpacked
 from wallaroo_spark.worker.window_store import KEY, windows_in
@@ -227,7 +227,7 @@ class StoredOnSpark(StoredCheckpoint):
             for shard, key, value in stored_segments(session().spark, part):
                 shards.setdefault(shard, MemoryMap()).put(key, value)
         for segments in shards.values():
-            yield from stored(segments)
+            yield from all_entities_in(segments)
 
 
 def _form(place: Place, windows: Any) -> Any:

@@ -19,10 +19,10 @@ from wallaroo_spark.worker.leaving import Departure, leave
 from wallaroo_spark.worker.modules import Shipment
 
 
-def without_leaving(
+def after_leaving(
     rows: DataFrame, shards: int, shipment: Shipment, departure: Departure
 ) -> DataFrame:
-    """Return the rows of a query without the outputs that leave, all of them `FINISHED`.
+    """Return the rows of a query once outputs have left, all of them `FINISHED`.
 
     Args:
         rows: those of the last level.

@@ -30,7 +30,7 @@ from wallaroo_spark.wire.lineages import Fired, Lineage, Lineages, Order, Turn, 
 from wallaroo_spark.wire.sorting import sorted_by
 
 
-class Context(NamedTuple):
+class Times(NamedTuple):
     """The times of a message; carried along only in applications where time decides.
 
     Args:
@@ -45,8 +45,8 @@ class Context(NamedTuple):
     given: bool
 
 
-Arrival = tuple[Lineage, int, bytes, Any, Context | None]
-"""(lineage, the state step's node, encoded key, frozen message, context)."""
+Arrival = tuple[Lineage, int, bytes, Any, Times | None]
+"""(lineage, the state step's node, encoded key, frozen message, times)."""
 
 
 @dataclass(slots=True)
@@ -58,17 +58,17 @@ class Messages:
         lineages: the messages' lineages.
         keys: the messages' encoded keys.
         messages: frozen (`wallaroo.copying`).
-        contexts: the messages' contexts; empty where time decides nothing.
+        times: the messages' times; empty where time decides nothing.
     """
 
     node: int
     lineages: Sequence[Lineage] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
     messages: list[Any] = field(default_factory=list)
-    contexts: list[Context] = field(default_factory=list)
+    times: list[Times] = field(default_factory=list)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        columns = (self.keys, self.messages, _packed_contexts(self.contexts))
+        columns = (self.keys, self.messages, _packed_times(self.times))
         return _messages, (self.node, *_packed(self.lineages), *columns)
 
 
@@ -106,7 +106,7 @@ def arrivals(runs: Iterable[Messages]) -> list[Arrival]:
                     repeat(run.node),
                     run.keys,
                     run.messages,
-                    run.contexts or repeat(None),
+                    run.times or repeat(None),
                 )
                 for run in ordered
             ]
@@ -190,22 +190,20 @@ def _packed(lineages: Sequence[Lineage]) -> tuple[_Widths, Iterable[Any]]:
     return widths[0] if same else array("q", widths), items
 
 
-def _packed_contexts(contexts: list[Context]) -> Iterable[int]:
-    """Return contexts as one array of numbers; equal ones in a row stand there once."""
-    numbers = [
-        number for context, alike in groupby(contexts) for number in (*context, len(list(alike)))
-    ]
+def _packed_times(times: list[Times]) -> Iterable[int]:
+    """Return times as one array of numbers; equal ones in a row stand there once."""
+    numbers = [number for each, alike in groupby(times) for number in (*each, len(list(alike)))]
     try:
         return array("q", numbers)
     except OverflowError:  # the event time of a message that a window of the far future gives
         return numbers
 
 
-def _unpacked_contexts(numbers: Iterable[int]) -> list[Context]:
+def _unpacked_times(numbers: Iterable[int]) -> list[Times]:
     return [
-        context
-        for arrived, time, given, count in _unpacked(len(Context._fields) + 1, numbers)
-        for context in repeat(Context(arrived, time, given), count)
+        each
+        for arrived, time, given, count in _unpacked(len(Times._fields) + 1, numbers)
+        for each in repeat(Times(arrived, time, given), count)
     ]
 
 
@@ -248,9 +246,9 @@ def _messages(
     items: Iterable[Any],
     keys: list[bytes],
     messages: list[Any],
-    contexts: Iterable[int],
+    times: Iterable[int],
 ) -> Messages:
-    return Messages(node, _unpacked(widths, items), keys, messages, _unpacked_contexts(contexts))
+    return Messages(node, _unpacked(widths, items), keys, messages, _unpacked_times(times))
 
 
 def _outputs(

@@ -16,7 +16,7 @@ from wallaroo.judging import DeadLetterError, raised_by_user_code
 from wallaroo.keys import SINGLE_KEY, encode_key
 from wallaroo.trace import Reason
 from wallaroo_spark.wire.lineages import Lineage, Order, order_of
-from wallaroo_spark.wire.outbox import Context, End, Letter, Outbox
+from wallaroo_spark.wire.outbox import End, Letter, Outbox, Times
 from wallaroo_spark.worker.call_reports import CallFollower, CallReporter
 from wallaroo_spark.worker.captured_output import Printer
 from wallaroo_spark.worker.program import Place, Program
@@ -48,7 +48,7 @@ class Calls:
     Attributes:
         outbox: what the flow sends.
         key: the encoded key of the message that is processed (key-1).
-        context: that message's times; `None` in applications where time decides nothing.
+        times: that message's times; `None` in applications where time decides nothing.
         lineage: the lineage of the call that is reported.
         record: what a Kafka source gave: a record, or its value.
     """
@@ -70,7 +70,7 @@ class Calls:
         self.printer = printer
         self.outbox = Outbox()
         self.key = SINGLE
-        self.context: Context | None = None
+        self.times: Times | None = None
         self._stop_on_error = stop_on_error
         self._limit = limit
         self._reporter = reporter
@@ -159,7 +159,7 @@ class Calls:
             dead = raised_by_user_code(error, reason, "wallaroo_spark")
         if dead.reason is None:
             self._ends(End(at, "exit", dead.error_type))
-        given = self.context is not None and self.context.given
+        given = self.times is not None and self.times.given
         letter = Letter(
             *(lineage, place.node, place.sink, given, key),
             *(dead.reason.value, dead.error_type, dead.error, dead.failure),

@@ -25,7 +25,7 @@ from wallaroo.trace import Reason
 from wallaroo.windowing.watermarks import NO_TIME
 from wallaroo_spark.wire.job import NO_PARTITION, Kind, Run, What, unpack
 from wallaroo_spark.wire.lineages import Lineage, Turn
-from wallaroo_spark.wire.outbox import Arrival, Context, Outbox
+from wallaroo_spark.wire.outbox import Arrival, Outbox, Times
 from wallaroo_spark.worker import nodes
 from wallaroo_spark.worker.calls import Calls, Made, RunEnded
 from wallaroo_spark.worker.nodes import TakeItems, TakeMessage, VisitEntity
@@ -80,14 +80,14 @@ class Flow:
                 for sequence, item in enumerate(run.items, run.first):
                     take((sequence,), item, None)
                 return
-            context = Context(run.at, run.at, given=False)
+            times = Times(run.at, run.at, given=False)
             if tracker is None:
                 for sequence, item in enumerate(run.items, run.first):
-                    calls.context = context
+                    calls.times = times
                     take((sequence,), item, None)
                 return
             for sequence, item in enumerate(run.items, run.first):
-                calls.context = context
+                calls.times = times
                 self._time = NO_TIME
                 try:
                     take((sequence,), item, None)
@@ -141,7 +141,7 @@ class Flow:
         Raises:
             RunEnded: the run ends here.
         """
-        self._calls.context = Context(arrived, arrived, given=False)
+        self._calls.times = Times(arrived, arrived, given=False)
         self.windows_at(index).turn(turn, arrived)
 
     def visit(self, arrivals: Iterable[Arrival]) -> None:
@@ -153,10 +153,10 @@ class Flow:
             return
         visits, calls, thaw = self._visits, self._calls, self._program.copies.thaw
         try:
-            for lineage, node, key, frozen, context in arrivals:
+            for lineage, node, key, frozen, times in arrivals:
                 visit = visits.get(node) or self._visit_at(node)
                 calls.key = key
-                calls.context = context
+                calls.times = times
                 value = frozen if type(frozen) is not tuple else thaw(frozen)
                 visit(lineage, key, value, frozen)
         except RunEnded:
@@ -237,8 +237,8 @@ class Flow:
         """Give the message that is processed its event time."""
         self._time = time
         calls = self._calls
-        if calls.context is not None:  # no `_replace`: this is done for each message
-            calls.context = Context(calls.context.arrived, time, calls.context.given)
+        if calls.times is not None:  # no `_replace`: this is done for each message
+            calls.times = Times(calls.times.arrived, time, calls.times.given)
 
     def _visit_at(self, index: int) -> VisitEntity:
         """Return the function that takes a message with a known key to a state step held here."""

@@ -125,8 +125,8 @@ def timed(
             try:
                 time = event_time_from(result)
                 if max_ahead is not None:
-                    assert calls.context is not None  # time decides in this application
-                    if time - calls.context.arrived > max_ahead:
+                    assert calls.times is not None  # time decides in this application
+                    if time - calls.times.arrived > max_ahead:
                         refuse_ahead(time, max_ahead)
             except BadTimeError as error:
                 raise DeadLetterError(Reason.BAD_TIME, str(error)) from None
@@ -264,15 +264,15 @@ def to_outbox(calls: Calls, index: int, group: StateGroup) -> TakeKeyed:
                 lineages.append,
                 run.keys.append,
                 run.messages.append,
-                run.contexts.append,
+                run.times.append,
             )
             appends[number] = columns
-        add_lineage, add_key, add_message, add_context = columns
+        add_lineage, add_key, add_message, add_times = columns
         add_lineage(lineage)
         add_key(key)
         add_message(frozen)
         if timed:
-            add_context(calls.context)
+            add_times(calls.times)
 
     return send
 
@@ -336,8 +336,8 @@ def state_step(
         printer.step = name
         entity = prefix + key if prefix else key
         if expire_after is not None:
-            assert calls.context is not None  # time decides in this application
-            states.visit(entity, calls.context.arrived, expire_after)
+            assert calls.times is not None  # time decides in this application
+            states.visit(entity, calls.times.arrived, expire_after)
         state = states[entity]
         try:
             if state is ABSENT:  # state-1

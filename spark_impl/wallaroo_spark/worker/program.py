@@ -50,7 +50,7 @@ class Program:
         sources: the sources' nodes by name.
         keys: the keys at each step that finds keys or needs them, by its node.
         copies: how its values are copied.
-        timed: whether messages carry a context.
+        timed: whether messages carry their times.
         probes: note what is seen of the application, which is measured; `None`: it is not.
     """
 

@@ -198,7 +198,7 @@ class Entities:
         return min(len(entity) + len(state) + _ENTRY_BYTES, self._segment_bytes)
 
 
-def stored(store: Map) -> Iterator[tuple[Address, bytes, bytes]]:
+def all_entities_in(store: Map) -> Iterator[tuple[Address, bytes, bytes]]:
     """Yield (address, entity id, pickled state) of everything in a map."""
     for key, blob in store.items():
         case, group, number, segment = _KEY.unpack(key)

@@ -62,8 +62,8 @@ def _kafka_encoder(calls: Calls, index: int, config: KafkaSinkConfig[Any]) -> Ta
             result = call(value)
             if result is None:
                 return
-            assert calls.context is not None  # outputs have a timestamp
-            output = judge(result, calls.context.time, lineage[0], partitions)
+            assert calls.times is not None  # outputs have a timestamp
+            output = judge(result, calls.times.time, lineage[0], partitions)
         except BaseException as error:  # noqa: BLE001 - dead-3: all that user code raises
             failed(place, lineage, Reason.ENCODE, error)
             return

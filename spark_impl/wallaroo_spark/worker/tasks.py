@@ -44,7 +44,7 @@ from wallaroo_spark.worker.garbage import begin_task
 from wallaroo_spark.worker.measuring import looking, worked
 from wallaroo_spark.worker.program import program_for
 from wallaroo_spark.worker.replay import replay
-from wallaroo_spark.worker.segments import Entities, Map, stored
+from wallaroo_spark.worker.segments import Entities, Map, all_entities_in
 from wallaroo_spark.worker.states import IsolatedStates, NeedsIsolation, States, TrustingStates
 from wallaroo_spark.worker.stored import Form, unpacked
 
@@ -173,7 +173,7 @@ def _die_if_asked(faults: Iterable[TaskFault], stage: int) -> None:
 def list_entities(shard: int, store: Map) -> Row:
     """Return a report of all the entities that a shard holds."""
     listed = []
-    for address, entity, state in stored(store):
+    for address, entity, state in all_entities_in(store):
         found = unpacked(state)  # one with a codec cannot be read here; nor can windows
         value = None if found.coded else pickle.loads(found.state)  # noqa: S301 - bytes the states made
         listed.append((address, entity, structure_or_kind(value), state))

@@ -16,7 +16,7 @@ from wallaroo.trace import OpenWindow, Reason
 from wallaroo.windowing.kinds import Accumulating, Firing, Incoming, kind_of, windowed
 from wallaroo.windowing.watermarks import NEVER, Watermarks
 from wallaroo_spark.wire.lineages import Fired, Lineage, Turn, order_of
-from wallaroo_spark.wire.outbox import Context
+from wallaroo_spark.wire.outbox import Times
 from wallaroo_spark.worker.calls import Calls, RunEnded
 from wallaroo_spark.worker.nodes import TakeMessage
 from wallaroo_spark.worker.segments import Entities
@@ -119,10 +119,10 @@ class WindowStep:
 
     def take(self, lineage: Lineage, key: bytes, value: Any, _: Any) -> None:
         """Put a message into its windows; if one fires, process its message at once."""
-        calls, kind, context = self._calls, self._kind, self._calls.context
-        assert context is not None  # time decides in this application
+        calls, kind, times = self._calls, self._kind, self._calls.times
+        assert times is not None  # time decides in this application
         calls.printer.step = self._place.name
-        incoming = Incoming(key, value, context.time, context.arrived, self.watermark)
+        incoming = Incoming(key, value, times.time, times.arrived, self.watermark)
         before = self._store.get(key)
         try:
             windows, firing, late = kind.take(self._aggregating, before, incoming)
@@ -206,10 +206,10 @@ class WindowStep:
     def _fire(self, firing: Firing, lineage: Lineage) -> None:
         """Process what a window gives; the window itself is gone already (window-4, window-9)."""
         calls = self._calls
-        before = calls.key, calls.context
-        assert calls.context is not None
-        given = not firing.own or calls.context.given
-        calls.key, calls.context = firing.key, Context(calls.context.arrived, firing.time, given)
+        before = calls.key, calls.times
+        assert calls.times is not None
+        given = not firing.own or calls.times.given
+        calls.key, calls.times = firing.key, Times(calls.times.arrived, firing.time, given)
         calls.printer.step = self._place.name
         calls.lineage = lineage
         try:
@@ -220,9 +220,9 @@ class WindowStep:
             calls.failed(self._place, lineage, Reason.RAISED, error, firing.key)
         else:
             if message is not None:
-                calls.context = calls.context._replace(given=True)
+                calls.times = calls.times._replace(given=True)
                 self._follow(lineage, message, frozen)
-        calls.key, calls.context = before
+        calls.key, calls.times = before
 
 
 def open_windows(

@@ -23,7 +23,7 @@ from wallaroo_reference.lives import Kept
 from wallaroo_spark.live import new_part
 from wallaroo_spark.live.layout import LAYOUT, layout_of, read_layout
 from wallaroo_spark.live.stored import StoredOnSpark
-from wallaroo_spark.worker.segments import stored
+from wallaroo_spark.worker.segments import all_entities_in
 
 from wallaroo.keys import encoded_partition_number
 from wallaroo.transport.identity import Identity
@@ -77,7 +77,7 @@ class Moves:
         """Make sure that each entity is in the shard of its key's partition number."""
         layout = read_layout(directory / LAYOUT)
         for segments in self.segments.values():
-            for address, name, _ in stored(segments):
+            for address, name, _ in all_entities_in(segments):
                 members = layout.members[address.group]
                 if len(members) > 1 or members[0].shape:
                     continue
@@ -150,7 +150,7 @@ class Held(StoredOnSpark):
 
     def _stored(self):
         for segments in self._segments.values():
-            yield from stored(segments)
+            yield from all_entities_in(segments)
 
 
 def differs(case, moves):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from wallaroo_spark.wire.job import Address
-from wallaroo_spark.worker.segments import Entities, MemoryMap, stored
+from wallaroo_spark.worker.segments import Entities, MemoryMap, all_entities_in
 
 ADDRESS = Address(0, 0, 0)
 _STATES = st.none() | st.binary(max_size=300)  # `None`: the entity is removed
@@ -51,7 +51,7 @@ def test_state_3_entities_are_what_was_put_last(batches, segment_bytes):
                 expected[entity] = state
         found.flush()
         assert found.count == len(expected)
-        assert {entity: state for _, entity, state in stored(store)} == expected
+        assert {entity: state for _, entity, state in all_entities_in(store)} == expected
 
 
 @given(st.dictionaries(st.binary(max_size=3), st.binary(max_size=300), min_size=1), st.binary())
@@ -65,7 +65,7 @@ def test_scale_1_what_is_filled_in_at_once_is_as_if_it_had_been_put(entities, ot
     assert {entity: found.get(entity) for entity in entities} == entities
     found.put(other, b"later")
     found.flush()
-    after = {entity: state for _, entity, state in stored(store)}
+    after = {entity: state for _, entity, state in all_entities_in(store)}
     assert after == {**entities, other: b"later"}
 
 
@@ -109,7 +109,7 @@ def test_the_number_of_segments_follows_entities_that_go():
         for number in range(100 * part, 100 * part + 99):
             entities.remove(b"%d" % number)
         entities.flush()
-        assert entities.count == len(list(stored(store))) == 1000 - 99 * (part + 1)
+        assert entities.count == len(list(all_entities_in(store))) == 1000 - 99 * (part + 1)
     assert len(store) <= 4
     entities = Entities(store, ADDRESS, 1000)
     for part in range(10):
