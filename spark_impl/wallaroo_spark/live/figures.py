@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from wallaroo.metrics.figures import (
     DISK_IS_FULL,
     LOG_IS_FULL,
@@ -12,12 +10,10 @@ from wallaroo.metrics.figures import (
     PartitionFigures,
 )
 from wallaroo.metrics.registry import Registry
-from wallaroo.topology import Application, SinkId
-from wallaroo.transport.interfaces import OutputSink
+from wallaroo.topology import Application
 from wallaroo_spark.live.checkpoint import Checkpoint
-from wallaroo_spark.live.delivery import Delivery, Holding
-from wallaroo_spark.live.intake import Intake
-from wallaroo_spark.live.log_feed import LogFeed
+from wallaroo_spark.live.delivery import Holding
+from wallaroo_spark.live.parts import Run
 from wallaroo_spark.worker.plan import plan
 
 _SIZE = 30.0  # seconds between looks at the checkpoint's size
@@ -29,34 +25,18 @@ class Figures:
     Args:
         metrics: the figures.
         application: the application.
-        feed: knows the log, and what Spark has committed.
-        delivery: knows what the workers hold.
         checkpoint: the run's.
-        intake: knows which records were read and are not in the log.
-        sinks: those of the run.
-        backlog: returns the number of records received and not delivered.
+        run: the run.
     """
 
     def __init__(
-        self,
-        metrics: Registry,
-        application: Application,
-        feed: LogFeed,
-        delivery: Delivery,
-        checkpoint: Checkpoint,
-        intake: Intake,
-        sinks: Mapping[SinkId, OutputSink],
-        backlog: Callable[[], int],
+        self, metrics: Registry, application: Application, checkpoint: Checkpoint, run: Run
     ) -> None:
         self._metrics = metrics
-        self._sinks = sinks
-        self._backlog = backlog
         self._application = application
         self._groups = plan(application).groups
-        self._feed = feed
-        self._delivery = delivery
         self._checkpoint = checkpoint
-        self._intake = intake
+        self._run = run
         self._size_due = 0.0
         for group in self._groups:
             numbers = group.divided(checkpoint.partitions)
@@ -79,10 +59,10 @@ class Figures:
         metrics = self._metrics
         with metrics.lock:
             for id_, sink in metrics.sinks.items():
-                if not self._sinks[id_].pending:
+                if not self._run.edges.sinks[id_].pending:
                     sink.oldest = None
-        metrics.backlog = max(0, self._backlog())
-        held = self._delivery.held_by_group
+        metrics.backlog = max(0, self._run.backlog)
+        held = self._run.delivery.held_by_group
         for group in self._groups:
             holding = held.get(group.index, Holding())
             complete = len(holding.numbers) == group.divided(self._checkpoint.partitions)
@@ -95,18 +75,18 @@ class Figures:
                 windows.open = holding.windows if counted else None
         for index, windows_of_step in metrics.windows.items():
             name = getattr(self._application.nodes[index], "name", "")
-            late = list(self._delivery.late.items())
+            late = list(self._run.delivery.late.items())
             windows_of_step.late = {what: count for (step, what), count in late if step == name}
         self._tell_of_disk(metrics)
 
     def _tell_of_disk(self, metrics: Registry) -> None:
-        log, kept = self._feed.log, metrics.kept or KeptFigures()
-        full = LOG_IS_FULL if self._feed.full else ""
-        metrics.held_back = DISK_IS_FULL if self._intake.waiting else full
+        log, kept = self._run.feed.log, metrics.kept or KeptFigures()
+        full = LOG_IS_FULL if self._run.feed.full else ""
+        metrics.held_back = DISK_IS_FULL if self._run.intake.waiting else full
         kept.log_bytes = log.size
         kept.log_records = log.next_sequence - log.first_sequence
         kept.log_written = log.written
-        kept.checkpoint_written = self._feed.committed_at
+        kept.checkpoint_written = self._run.feed.committed_at
         kept.restarts = self._checkpoint.restarts
         now = metrics.monotonic()
         if now >= self._size_due:  # Spark's part has thousands of files

@@ -10,17 +10,15 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from wallaroo.engine import ServeOptions
-from wallaroo.metrics.registry import Registry
 from wallaroo.records import Assigned, End
 from wallaroo.topology import Application, SinkId
 from wallaroo.transport.checkpoint import say_where_it_begins
 from wallaroo.transport.edges import Edges
-from wallaroo.transport.kafka.sources import KafkaSources
 from wallaroo.transport.listener import Address
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.skipping import refuse_unskippable
@@ -36,6 +34,7 @@ from wallaroo_spark.live.kafka_sinks import KafkaSinks
 from wallaroo_spark.live.kafka_sources import begun_sources, note_fetched, topics_of
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
+from wallaroo_spark.live.parts import Run
 from wallaroo_spark.live.query import LiveQuery
 from wallaroo_spark.live.remote import Remote
 from wallaroo_spark.live.resume import Resume, sources_to_come
@@ -43,37 +42,6 @@ from wallaroo_spark.live.storage import Storage, opened
 from wallaroo_spark.live.watch import Watch
 from wallaroo_spark.wire.job import CaseSpec, Topic
 from wallaroo_spark.worker.plan import plan
-
-
-@dataclass(frozen=True)
-class Run:
-    """The parts of a live run.
-
-    Args:
-        loop: the thread of the edges.
-        ending: tells all parts that the run has failed.
-        feed: the input log, as Spark asks for it.
-        intake: appends what the edges receive to the log.
-        edges: sources, sinks and dead letters.
-        delivery: gives the outputs of a micro-batch to the edges.
-        query: Spark's part.
-        stop: when the run has to stop.
-    """
-
-    loop: LoopThread
-    ending: Ending
-    feed: LogFeed
-    intake: Intake
-    edges: Edges
-    delivery: Delivery
-    query: LiveQuery
-    stop: StopClock
-
-    @property
-    def backlog(self) -> int:
-        """Number of records received and not delivered; in any thread."""
-        processed = max(self.delivery.processed, self.feed.committed)
-        return self.feed.received - processed + self.intake.waiting
 
 
 @contextlib.contextmanager
@@ -147,8 +115,10 @@ def opened_run(
         begun = sources.go_on(clock())
         ending.when_failed(lambda: _abandon(run))
         if options.metrics is not None:
-            figures = _figures(application, options.metrics, storage, run, sources)
+            figures = Figures(options.metrics, application, storage.checkpoint, run)
             up.callback(figures.close)
+            if sources.sources:
+                options.metrics.before_tick(partial(sources.copy_figures, options.metrics))
         edges.open(lambda: _begin(storage, edges, intake, begun))  # nothing is refused after this
         up.callback(loop.stop)
         up.callback(lambda: loop.call(edges.close))
@@ -221,25 +191,6 @@ def _sinks(
             kept=own.checkpoint is not None,
             accept_repeats=own.accept_repeats,
         )
-
-
-def _figures(
-    application: Application, metrics: Registry, storage: Storage, run: Run, sources: KafkaSources
-) -> Figures:
-    """Return what copies a run's state to its figures before each tick."""
-    figures = Figures(
-        metrics,
-        application,
-        run.feed,
-        run.delivery,
-        storage.checkpoint,
-        run.intake,
-        run.edges.sinks,
-        lambda: run.backlog,
-    )
-    if sources.sources:
-        metrics.before_tick(lambda: sources.copy_figures(metrics))
-    return figures
 
 
 def _abandon(run: Run) -> None:
