@@ -10,18 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import InputPartition
 
 from wallaroo.overriding import override
 from wallaroo_spark.plans.feed import Feed, FeedServer
-from wallaroo_spark.plans.stream import SEGMENTS, Level, Reader, streaming_rows
-from wallaroo_spark.wire.job import Row, pack, unpack
-from wallaroo_spark.wire.rows import to_batch
+from wallaroo_spark.plans.stream import SEGMENTS, streaming_rows
+from wallaroo_spark.wire.job import HeadBlock, LevelBlock, Row, pack
 from wallaroo_spark.worker.modules import Shipment
 
 _BLOCK = 1 << 20  # bytes of segments from which a row is full
@@ -92,8 +87,6 @@ def store_segments(
             levels=levels,
             shards=partitions,
             shipment=Shipment(),
-            reader=_Loading,
-            operator=_Filled,
         )
         query = (
             rows.writeStream.foreachBatch(lambda batch, _: batch.toArrow())
@@ -123,9 +116,9 @@ class _Once(Feed):
 
     @override
     def blocks(self, start: int, end: int) -> list[bytes]:
-        del start, end  # a block for each task, which is one row
+        del start, end
         return [
-            pack(Row(shard, level, pack(part)))
+            pack(HeadBlock({}, [], rows=[Row(shard, level, pack(LevelBlock({}, {}, {}, part)))]))
             for (shard, level), segments in self._segments.items()
             for part in _parts(segments)
         ]
@@ -141,28 +134,3 @@ def _parts(segments: Mapping[bytes, bytes]) -> Iterator[Sequence[tuple[bytes, by
             yield part
             part, size = [], 0
     yield part
-
-
-class _Loading(Reader):
-    """Reads blocks that are rows."""
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield to_batch([unpack(partition.value)])
-
-
-class _Filled(Level):
-    """A level of state that is given its segments."""
-
-    def handleInputRows(  # noqa: N802 - Spark's name
-        self,
-        key: Any,
-        rows: Iterator[SparkRow],
-        timerValues: Any,  # noqa: N803 - Spark's name
-    ) -> Iterator[SparkRow]:
-        del key, timerValues
-        for row in rows:
-            if row[1] != self.level:
-                yield row
-                continue
-            for name, value in unpack(row[2]):
-                self.store.put(name, value)

@@ -41,8 +41,6 @@ def streaming_rows(
     levels: int,
     shards: int,
     shipment: Shipment,
-    reader: type[Reader] | None = None,
-    operator: type[Level] | None = None,
 ) -> DataFrame:
     """Return the rows of a streaming query, all of them `FINISHED`.
 
@@ -52,20 +50,17 @@ def streaming_rows(
         levels: number of stateful operators.
         shards: number of shards, and of tasks of each.
         shipment: how workers find the applications' modules.
-        reader: what reads the blocks; the default is `Reader`.
-        operator: what holds a level's state; the default is `Level`.
     """
     name = f"wallaroo{next(_numbers)}"
     # A data source gets only options, which are strings; so this is an attribute of a class.
     given = {"address": feed_address, "levels": levels, "shards": shards, "shipment": shipment}
-    given["reader_type"] = reader or Reader
     source = type("WallarooSource", (_Source,), {"name": classmethod(lambda _: name), **given})
     spark.dataSource.register(source)
     spark.conf.set("spark.sql.shuffle.partitions", str(shards))
     rows = spark.readStream.format(name).load()
     for level in range(levels):
         rows = rows.groupBy("shard").transformWithState(
-            (operator or Level)(level, shards, shipment), ROW_SCHEMA, "append", "none"
+            Level(level, shards, shipment), ROW_SCHEMA, "append", "none"
         )
     return rows
 
@@ -77,7 +72,6 @@ class _Source(DataSource):
     levels: int
     shards: int
     shipment: Shipment
-    reader_type: type[Reader]
 
     @override
     def schema(self) -> str:
@@ -86,7 +80,7 @@ class _Source(DataSource):
     @override
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         del schema
-        return self.reader_type(self.address, self.levels, self.shards, self.shipment)
+        return Reader(self.address, self.levels, self.shards, self.shipment)
 
 
 class Reader(DataSourceStreamReader):

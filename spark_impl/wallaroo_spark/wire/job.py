@@ -312,6 +312,7 @@ class HeadBlock(NamedTuple):
         list_entities: report all entities after the micro-batch and remove them; set in one block.
         topics: those of offsets that are here, by source.
         most: bytes of values that are fetched from topics at most.
+        rows: go to the operators as they are.
     """
 
     cases: Specs
@@ -320,14 +321,23 @@ class HeadBlock(NamedTuple):
     list_entities: bool = False
     topics: Mapping[str, Topic] = {}
     most: int = 0
+    rows: Sequence[Row] = ()
 
 
 class LevelBlock(NamedTuple):
-    """Messages for one shard, by address, in runs; and tracks for the windows that it holds."""
+    """What one shard gets.
+
+    Args:
+        cases: the cases that it is about.
+        messages: by address, in runs.
+        tracks: for the windows that the shard holds.
+        segments: keys and values of segments that the shard holds from now on.
+    """
 
     cases: Specs
     messages: dict[Address, list[Messages]]
     tracks: dict[Address, list[Track]]
+    segments: Sequence[tuple[bytes, bytes]] = ()
 
 
 class Leaving(NamedTuple):

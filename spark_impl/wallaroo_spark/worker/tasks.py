@@ -83,6 +83,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     rows = _rows(block.cases, outboxes, report, shards, shard_ids(shards)[0], tracks, contexts)
     for case in block.cases.values():
         _die_if_asked(case.faults, 0)
+    rows += block.rows
     if block.list_entities:
         rows += [Row(id_, level, None) for id_ in shard_ids(shards) for level in range(levels)]
     return rows
@@ -123,6 +124,8 @@ def run_level(shard: int, blocks: Iterable[LevelBlock], store: Map, shards: int)
     messages: dict[Address, list[Messages]] = {}
     tracks: dict[Address, list[Track]] = {}
     for block in blocks:
+        for key, value in block.segments:
+            store.put(key, value)
         cases.update(block.cases)
         for address, runs in block.messages.items():
             messages.setdefault(address, []).extend(runs)
