@@ -6,37 +6,6 @@ import pytest
 from small_steps import computation
 
 
-class Silent(Exception):
-    def __str__(self):
-        raise ZeroDivisionError
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        Silent(),
-        Exception(),
-        StopIteration("x"),
-        RecursionError(),
-        MemoryError(),
-        AssertionError(),
-        OSError(2, "x"),
-        ExceptionGroup("several", [ValueError()]),
-        StopAsyncIteration(),
-        EOFError(),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_dead_3_every_exception_counts(app, run, error):
-    @computation
-    def fails(message):
-        raise error
-
-    result = run(app(("to", fails)), [b"a", b"b"])
-    assert [one.error_type for one in result.dead_letters] == [type(error).__name__] * 2
-    assert result.trace.ended is None
-
-
 class Abort(BaseException):
     pass
 

@@ -78,7 +78,7 @@ def complain(message: Any, code: Any = "asked to leave") -> None:
             FrameError("no"),
             LookupError("no"),
         ),
-        *(pickle.PicklingError("no"), TimeoutError("no"), MemoryError("no"), NameError("no")),
+        *(pickle.PicklingError("no"), TimeoutError("no"), MemoryError("no"), RecursionError("no")),
         *(AwkwardError(7, "seven"), again(), again()),  # so that a case may well meet it twice
         *(ExceptionGroup("no", [KeyError("no")]), UserWarning("no"), BrokenPipeError("no")),
     )

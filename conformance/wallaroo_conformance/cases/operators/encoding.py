@@ -112,7 +112,7 @@ def odd_output(message: Any) -> Any:
     """Return what is, or is not quite, bytes or text."""
     outputs: tuple[Any, ...] = (
         *(bytearray(b"a"), Plain(b"plain"), 1, [], memoryview(b"a"), True, Loud("loud")),
-        *(0, 0.0, ("a",), False, object, Encodable(), array("B", b"a"), "", b"", "\ud800"),
+        *(0, 0.0, ("a",), False, object, Encodable(), array("B", b"a"), "", b"", Loud("\ud800")),
         *(Plain(), [b"a"], iter([b"a"]), b"plain", "plain", None, {}),
     )
     return chosen(message, outputs)
