@@ -14,7 +14,7 @@ _FAILING = 0.01  # share of messages that are dead letters from which that is sa
 _WAITING = 1000  # outputs, or records, that wait before that is said
 _LAG = 5.0  # seconds of reading that are left of a topic from which that is said
 _STUCK = 5.0  # seconds without a delivery while outputs wait before that is said
-_STANDS = 30.0  # seconds that a watermark may stand still before that is said
+_WATERMARK_STANDS = 30.0  # seconds that a watermark may stand still before that is said
 _IDLE = 5.0  # seconds for which messages wait and none is processed before that is said
 _IDLE_LONG = 30.0  # the same, from which that is bad
 
@@ -67,7 +67,7 @@ def _verdict(registry: Registry, figures: dict[str, Any]) -> tuple[str, str, int
             f"Nothing moves: {_inside(registry)} has not returned for {silent:.0f} s.",
             None,
         )
-    looks = (_at_a_sink, _at_a_step, _stands, _at_the_engine, _dead, _behind, _lags, _calm)
+    looks = (_at_a_sink, _at_a_step, _idle, _at_the_engine, _dead, _behind, _lags, _calm)
     found = [one for look in looks if (one := look(figures)) is not None]
     return next((one for one in found if one[0] == "bad"), found[0])
 
@@ -112,7 +112,7 @@ def _at_a_step(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     return "warning", text, slowest["node"]
 
 
-def _stands(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
+def _idle(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     """Say that nothing is processed although messages wait."""
     if figures["stands"] < _IDLE or figures["held_back"]:
         return None
@@ -163,7 +163,7 @@ def _dead(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
 def _behind(figures: dict[str, Any]) -> tuple[str, str, int | None] | None:
     for step in figures["steps"]:
         windows = step.get("windows")
-        if windows and windows["open"] and windows["watermark_stands"] > _STANDS:
+        if windows and windows["open"] and windows["watermark_stands"] > _WATERMARK_STANDS:
             source = windows["held_by"]
             silent = {one["name"]: one["silent"] for one in figures["sources"]}.get(source)
             held_by = named(source, silent) if silent else f"source {escaped(source)}"

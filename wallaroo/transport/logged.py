@@ -103,7 +103,7 @@ def _read_back(blob: bytes) -> Any:
 
 
 @dataclass(frozen=True)
-class Position:
+class TopicPosition:
     """Where a Kafka source stands: what a log and a checkpoint say of it.
 
     Args:
@@ -127,7 +127,7 @@ class Position:
         return [self.topic, self.at, *map(_pairs, (self.offsets, self.ends, self.starts))]
 
     @classmethod
-    def from_form(cls, form: Any) -> Position:
+    def from_form(cls, form: Any) -> TopicPosition:
         """Return the position that `form` gave.
 
         Raises:
@@ -139,12 +139,12 @@ class Position:
         ends, starts = [None if some is None else _offsets(some) for some in (*bounds, None)[:2]]
         return cls(topic, _offsets(offsets), at, ends, starts)
 
-    def with_assigned(self, record: Assigned) -> Position:
+    def with_assigned(self, record: Assigned) -> TopicPosition:
         """Return the position once a log has said which partitions are read."""
         offsets = {number: first for number, first, _ in record.partitions}
         ends = {number: end for number, _, end in record.partitions if end is not None}
         bounded = ends and not self.ends  # from now on
-        return Position(
+        return TopicPosition(
             record.topic,
             {**self.offsets, **offsets},
             record.at if bounded or not self.at else self.at,
@@ -180,7 +180,7 @@ class LoggedSource:
     ended: bool = False
     last: bytes = b""
     behind: int = 0
-    position: Position | None = None
+    position: TopicPosition | None = None
     partitions: Mapping[int, LoggedSource] = field(default_factory=dict)
 
     @property
@@ -203,7 +203,7 @@ class LoggedSource:
             bool(ended),
             some_bytes(last),
             a_number(behind),
-            or_none(Position.from_form, position),
+            or_none(TopicPosition.from_form, position),
             {a_number(number): LoggedSource(ended=True) for number in partitions},
         )
 
@@ -228,7 +228,7 @@ class LoggedSource:
                 ended = {**self.partitions, number: LoggedSource(ended=True)}
                 return replace(self, partitions=ended)
             case Assigned():
-                before = self.position or Position(record.topic, {})
+                before = self.position or TopicPosition(record.topic, {})
                 return replace(self, position=before.with_assigned(record))
             case Consumed(record=read):
                 return self.read_to({read.partition: read.offset + 1})
@@ -238,7 +238,7 @@ class LoggedSource:
         """Return what is known once partitions were read up to these offsets."""
         if not offsets:
             return self
-        position = self.position or Position("", {})
+        position = self.position or TopicPosition("", {})
         position = replace(position, offsets={**position.offsets, **offsets})
         return replace(self, position=position)
 

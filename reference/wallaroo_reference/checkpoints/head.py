@@ -12,7 +12,7 @@ from typing import Any, get_args
 from wallaroo.json_fields import a_number, a_text, by_sink, or_none
 from wallaroo.times import SourceMoment
 from wallaroo.topology import SinkId
-from wallaroo.transport.logged import LoggedSource, Position
+from wallaroo.transport.logged import LoggedSource, TopicPosition
 from wallaroo.transport.resumption import Stream
 from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment
@@ -230,7 +230,7 @@ def _logged(
         logged[name] = replace(source, last=base64.b64decode(last), behind=a_number(behind))
     for name, form in positions.items():
         source = logged.get(name, LoggedSource())
-        logged[name] = replace(source, position=Position.from_form(form))
+        logged[name] = replace(source, position=TopicPosition.from_form(form))
     return logged
 
 

@@ -49,7 +49,7 @@ from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, UnpackError
 from wallaroo_reference.checkpoints.head import Head, moment_in, places_in
 from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, FromTopic, Left, OnDisk
-from wallaroo_reference.checkpoints.store import FILE, Store, latest
+from wallaroo_reference.checkpoints.store import FILE, StateFile, latest
 from wallaroo_reference.machine import Machine
 
 
@@ -122,9 +122,9 @@ class Recovery(OnDisk):
                 self.log.sources = frozenset(application.sources)
                 stamp = self.checkpoint.born
                 if self._is_fresh:
-                    self.store = Store.create(self.checkpoint.own_part, stamp)
+                    self.store = StateFile.create(self.checkpoint.own_part, stamp)
                 else:
-                    self.store = Store(self.checkpoint.own_part)
+                    self.store = StateFile(self.checkpoint.own_part)
                     self.store.write_stamp(stamp)
                 up.callback(self.store.close)
                 self.checkpoint.all_stamped()
@@ -265,7 +265,7 @@ class Recovery(OnDisk):
         if self._is_fresh:
             self._accept_topology(identity, None, accepted)
             return None
-        with contextlib.closing(Store(self.checkpoint.own_part, alone=True)) as store:
+        with contextlib.closing(StateFile(self.checkpoint.own_part, alone=True)) as store:
             self.checkpoint.refuse_other(store.path, store.stamp())
             head = store.head()
             if not any(self.checkpoint.input_log.glob("*.log")):  # it was made before the file
@@ -303,7 +303,7 @@ class Recovery(OnDisk):
             raise self.checkpoint.half_deleted(f"its input has records, and {FILE} is missing")
         self.checkpoint.refuse_other_records(log, self.position, self.position)
 
-    def _refuse_old_states(self, store: Store, head: Head) -> None:
+    def _refuse_old_states(self, store: StateFile, head: Head) -> None:
         """Refuse states, and accumulators, that this application would build otherwise."""
         samples: dict[int, bytes] = {}
         there = {place for place, cells in enumerate(head.cells) if cells.count}

@@ -45,7 +45,7 @@ _NUMBERS = struct.Struct(">QI")
 _PATIENCE = 5.0  # seconds to wait for a reader
 
 
-class Store:
+class StateFile:
     """A checkpoint's file. One thread at a time may use it.
 
     Args:
@@ -93,7 +93,7 @@ class Store:
             self._up = up.pop_all()
 
     @classmethod
-    def create(cls, directory: Path, stamp: Stamp) -> Store:
+    def create(cls, directory: Path, stamp: Stamp) -> StateFile:
         """Make the file of a new checkpoint, for its owner alone, and open it.
 
         Args:
@@ -304,7 +304,7 @@ def latest(
     """Yield the cells that there are, some at a time, with their place in the head.
 
     Args:
-        blobs: as `Store.cells` yields them: of several cells of one name, the first counts.
+        blobs: as `StateFile.cells` yields them: of several cells of one name, the first counts.
         count: the number of places.
 
     Raises:

@@ -30,7 +30,7 @@ from wallaroo_reference.cells import (
 from wallaroo_reference.checkpoints.blobs import divided
 from wallaroo_reference.checkpoints.head import CellsHead, Head
 from wallaroo_reference.checkpoints.on_disk import ENGINE
-from wallaroo_reference.checkpoints.store import Store, latest
+from wallaroo_reference.checkpoints.store import StateFile, latest
 
 
 class ReferenceCheckpoint(StoredCheckpoint):
@@ -135,13 +135,14 @@ class ReferenceCheckpoint(StoredCheckpoint):
     def write(
         self, state: StoredState, identity: Identity, application: Application | None
     ) -> None:
-        with contextlib.closing(Store.create(self._directory / ENGINE, identity.stamp)) as store:
+        store = StateFile.create(self._directory / ENGINE, identity.stamp)
+        with contextlib.closing(store):
             if state.position:
                 store.write(*_head_and_blobs(state))
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[Store]:
-        store = Store(self._directory / ENGINE, read_only=True)
+    def _open(self) -> Iterator[StateFile]:
+        store = StateFile(self._directory / ENGINE, read_only=True)
         try:
             yield store
         except sqlite3.Error as error:
@@ -150,7 +151,7 @@ class ReferenceCheckpoint(StoredCheckpoint):
             store.close()
 
 
-def _read(store: Store) -> tuple[Head | None, list[dict[bytes, bytes]]]:
+def _read(store: StateFile) -> tuple[Head | None, list[dict[bytes, bytes]]]:
     """Return the head and the cells, by their place in it."""
     head = store.head()
     if head is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from wallaroo.records import Assigned, Consumed, End
 from wallaroo.times import SourceMoment
 from wallaroo.transport.input_log import Kind, Run
-from wallaroo.transport.logged import Position
+from wallaroo.transport.logged import TopicPosition
 
 _NOTHING_CAME = SourceMoment(None, None, ended=False)
 
@@ -25,7 +25,7 @@ class Arrivals:
         positions: where its Kafka sources begin, by name.
     """
 
-    def __init__(self, positions: Mapping[str, Position]) -> None:
+    def __init__(self, positions: Mapping[str, TopicPosition]) -> None:
         self.now = 0
         self.first: int | None = None
         self.sources: defaultdict[str, SourceMoment] = defaultdict(lambda: _NOTHING_CAME)

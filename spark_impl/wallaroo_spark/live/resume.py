@@ -19,7 +19,7 @@ from wallaroo.config import GenSourceConfig, TCPSinkConfig
 from wallaroo.json_fields import a_number, by_sink
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.topology import Application, SinkId
-from wallaroo.transport.logged import LoggedSource, Position
+from wallaroo.transport.logged import LoggedSource, TopicPosition
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import Stamp
 from wallaroo_spark.live.checkpoint import Checkpoint
@@ -110,7 +110,7 @@ def resume_of(checkpoint: Checkpoint, application: Application) -> Resume | None
     return found or Resume()
 
 
-def positions_in(logged: Mapping[str, LoggedSource]) -> dict[str, Position]:
+def positions_in(logged: Mapping[str, LoggedSource]) -> dict[str, TopicPosition]:
     """Return where Kafka sources stand."""
     return {name: one.position for name, one in logged.items() if one.position is not None}
 

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 from counted import counting, send
 from receiving import eventually
-from wallaroo_reference.checkpoints.store import Store
+from wallaroo_reference.checkpoints.store import StateFile
 
 from wallaroo.frames import frames
 from wallaroo.transport.input_log import InputLog, InputLogError
@@ -60,7 +60,7 @@ def test_a_sync_that_fails_ends_the_run_and_senders_see_a_reset(serve, receiver,
 
 def test_a_checkpoint_that_cannot_be_written_is_tried_again(serve, receiver, monkeypatch, caplog):
     monkeypatch.setattr("wallaroo_reference.serving.checkpointing._RETRY", 0.02)
-    write, tries = Store.write, []
+    write, tries = StateFile.write, []
 
     def full(self, head, blobs):
         tries.append(head.moment.sequence)
@@ -68,7 +68,7 @@ def test_a_checkpoint_that_cannot_be_written_is_tried_again(serve, receiver, mon
             raise sqlite3.OperationalError("database or disk is full")
         write(self, head, blobs)
 
-    monkeypatch.setattr(Store, "write", full)
+    monkeypatch.setattr(StateFile, "write", full)
     handle = serve(counting(receiver.port))
     with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
         sock.sendall(frames([b"a", b"b"]))

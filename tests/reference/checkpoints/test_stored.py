@@ -9,7 +9,7 @@ import wallaroo
 from wallaroo.keys import encode_key
 from wallaroo.times import SourceMoment
 from wallaroo.transport.identity import Identity
-from wallaroo.transport.logged import LoggedSource, Position, encoded
+from wallaroo.transport.logged import LoggedSource, TopicPosition, encoded
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.stamps import UNSTAMPED
 from wallaroo.transport.stored_state import StoredEntity, StoredState, StoredWindows
@@ -44,7 +44,7 @@ def test_scale_1_what_is_written_is_what_is_read(tmp_path):
         ],
         logged={
             "topic": LoggedSource(
-                position=Position("id", {0: 7, 1: 9}, 3, {0: 7, 1: 20}),
+                position=TopicPosition("id", {0: 7, 1: 9}, 3, {0: 7, 1: 20}),
                 partitions={0: LoggedSource(ended=True)},
             ),
             "made": LoggedSource(True, encoded(4), 2),

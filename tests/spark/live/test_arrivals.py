@@ -10,7 +10,7 @@ from wallaroo_spark.live.offset_log import OffsetLog
 from wallaroo.metrics.registry import Registry
 from wallaroo.metrics.silence import Silence
 from wallaroo.records import Assigned, End
-from wallaroo.transport.logged import Position
+from wallaroo.transport.logged import TopicPosition
 
 SECOND = 10**9
 
@@ -19,7 +19,7 @@ SECOND = 10**9
 def test_kafka_9_partitions_from_which_nothing_comes_are_named(caplog, again):
     application, log = counted_by_timestamps(), OffsetLog(Path("not needed here"))
     registry, opened = Registry(application, "spark"), [1]
-    arrivals = Arrivals({"s": Position("id", {0: 0, 1: 0, 2: 0, 3: 0})} if again else {})
+    arrivals = Arrivals({"s": TopicPosition("id", {0: 0, 1: 0, 2: 0, 3: 0})} if again else {})
     silence = Silence(application, lambda: arrivals, lambda: opened[0], registry)
     silence.look()  # before anything has come
     if not again:

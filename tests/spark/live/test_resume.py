@@ -18,7 +18,7 @@ from wallaroo.records import Assigned, End, Tick, Value
 from wallaroo.transport.generators import Generators
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.input_log import InputLog
-from wallaroo.transport.logged import LoggedSource, Position, after, at_the_end_of, encoded
+from wallaroo.transport.logged import LoggedSource, TopicPosition, after, at_the_end_of, encoded
 from wallaroo.transport.resumption import Stream
 from wallaroo.transport.stamps import UNSTAMPED
 
@@ -98,7 +98,7 @@ def test_kafka_3_a_topic_goes_on_where_the_log_ended_though_that_is_dropped(tmp_
     log.drop_before(cut)
     resume = read_resume(tmp_path / "resume")
     assert at_the_end_of(log, resume.sequence, resume.sources)["s"] == LoggedSource(
-        position=Position("id", {0: 3, 1: 45, 2: 0}, 10, {0: 8}, {0: 5, 1: 40}),
+        position=TopicPosition("id", {0: 3, 1: 45, 2: 0}, 10, {0: 8}, {0: 5, 1: 40}),
         partitions={2: LoggedSource(ended=True)},
     )
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.text import escaped
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster, Topic
-from wallaroo.transport.logged import Position
+from wallaroo.transport.logged import TopicPosition
 
 _log = logging.getLogger("wallaroo.kafka")
 
@@ -18,11 +18,11 @@ def begin(
     cluster: Cluster,
     source: str,
     config: KafkaSourceConfig,
-    before: Position | None,
+    before: TopicPosition | None,
     again: Mapping[int, int] = MappingProxyType({}),
     *,
     accept_gaps: bool = False,
-) -> tuple[Position, Mapping[int, range]]:
+) -> tuple[TopicPosition, Mapping[int, range]]:
     """Find out where a source begins to read now; it blocks.
 
     Args:
@@ -46,7 +46,7 @@ def begin(
         ends = None
         if config.until is not None:
             ends = offsets_of(cluster, config, chosen, "latest")
-        return Position(topic.id, offsets, ends=ends), {}
+        return TopicPosition(topic.id, offsets, ends=ends), {}
     where = f"{source}: topic {escaped(config.topic)}"
     if topic.id != before.topic:
         raise BrokerError(
@@ -78,7 +78,7 @@ def begin(
     until = before.ends
     if config.until is not None and until is None:  # it was not bounded before: this is the start
         until = offsets_of(cluster, config, chosen, "latest")
-    return Position(topic.id, offsets, before.at, until), there
+    return TopicPosition(topic.id, offsets, before.at, until), there
 
 
 def _chosen(source: str, config: KafkaSourceConfig, topic: Topic) -> list[int]:

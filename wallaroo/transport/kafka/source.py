@@ -34,7 +34,7 @@ from wallaroo.transport.kafka.cluster import (
 from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.planner import RunPlanner
 from wallaroo.transport.kafka.reader import RunReader
-from wallaroo.transport.logged import LoggedSource, Position
+from wallaroo.transport.logged import LoggedSource, TopicPosition
 from wallaroo.transport.threads import Post
 
 _MOST = 4  # deliveries that wait for the engine
@@ -76,8 +76,8 @@ class KafkaSource(Source):
         self._name = name
         self._config = config
         self._group = config.group or f"wallaroo-{name}"
-        self._before: Position | None = None  # where an earlier run stood
-        self._position: Position | None = None  # where it begins; `None`: it has ended
+        self._before: TopicPosition | None = None  # where an earlier run stood
+        self._position: TopicPosition | None = None  # where it begins; `None`: it has ended
         self.there: Mapping[int, range] = {}
         self._ended: set[int] = set()
         self._receiver = receiver
@@ -215,7 +215,7 @@ class KafkaSource(Source):
             room=self._room_to_plan,
         )
 
-    def _read(self, reader: RunReader | RunPlanner, position: Position) -> None:
+    def _read(self, reader: RunReader | RunPlanner, position: TopicPosition) -> None:
         if position.ends is not None:
             self._read_to(reader, position.ends, position.starts or {}, position.at)
             return

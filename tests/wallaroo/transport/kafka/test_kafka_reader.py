@@ -17,7 +17,7 @@ from wallaroo.transport.kafka.lag import Lag
 from wallaroo.transport.kafka.reader import RunReader, in_turn
 from wallaroo.transport.kafka.source import KafkaSource
 from wallaroo.transport.kafka.sources import KafkaSources
-from wallaroo.transport.logged import LoggedSource, Position
+from wallaroo.transport.logged import LoggedSource, TopicPosition
 
 pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
@@ -129,10 +129,10 @@ def test_kafka_10_a_bounded_read_has_the_same_turns_wherever_it_is_restarted():
 
 
 def test_an_accepted_gap_of_one_partition_leaves_the_ends_of_the_others():
-    before = Position("id", {0: 3, 1: 4}, 1, {0: 90, 1: 80}, {0: 0, 1: 0})
+    before = TopicPosition("id", {0: 3, 1: 4}, 1, {0: 90, 1: 80}, {0: 0, 1: 0})
     after = before.with_assigned(Assigned("p", ((0, 10, 90),), 7, "id"))
-    assert after == Position("id", {0: 10, 1: 4}, 1, {0: 90, 1: 80}, {0: 0, 1: 0})
-    assert Position.from_form(after.form) == after
+    assert after == TopicPosition("id", {0: 10, 1: 4}, 1, {0: 90, 1: 80}, {0: 0, 1: 0})
+    assert TopicPosition.from_form(after.form) == after
 
 
 def test_records_of_a_transaction_that_is_open_are_not_read_if_committed_ones_are_wanted(
@@ -184,7 +184,7 @@ def test_kafka_5_an_offset_behind_all_that_is_there_is_refused(kafka):
     topic = kafka.topic(1)
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")
-    before = Position(cluster.topic(topic).id, {0: 9})
+    before = TopicPosition(cluster.topic(topic).id, {0: 9})
     with pytest.raises(BrokerError, match=r"offset 9 is wanted, and the partition has .* 0 to 4"):
         begin(cluster, "p", reads(topic), before)
 
@@ -193,7 +193,7 @@ def test_kafka_5_a_gap_in_what_is_read_once_more_is_accepted_too(kafka, caplog):
     topic = kafka.topic(1)
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")
-    before = Position(cluster.topic(topic).id, {0: 4})
+    before = TopicPosition(cluster.topic(topic).id, {0: 4})
     assert begin(cluster, "p", reads(topic), before, {0: 2})[0] == before
     _shortened(kafka, topic)
     with pytest.raises(BrokerError, match=r"offset 2 is wanted, .* 3 to 4 now; .* --accept-gaps"):
@@ -278,7 +278,7 @@ def test_an_option_that_the_client_does_not_know_is_named_without_the_others(kaf
 def test_kafka_10_a_partition_that_was_added_is_no_part_of_a_bounded_read(kafka):
     topic = kafka.topic(2)
     cluster = Cluster(kafka.address, {}, "p")
-    before = Position(cluster.topic(topic).id, {0: 0}, 1, {0: 0})  # it had one partition
+    before = TopicPosition(cluster.topic(topic).id, {0: 0}, 1, {0: 0})  # it had one partition
     assert begin(cluster, "p", reads(topic, until="end"), before)[0] == before
 
 
@@ -286,7 +286,7 @@ def test_kafka_5_an_accepted_gap_may_lead_back_and_is_logged(kafka):
     topic = kafka.topic()
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")
-    before = Position(cluster.topic(topic).id, {0: 9}, 1)
+    before = TopicPosition(cluster.topic(topic).id, {0: 9}, 1)
     source = KafkaSource(cluster, "p", reads(topic), None, None)
     source.begin(LoggedSource(position=before), {}, accept_gaps=True)
     assert source.go_on(7) == [Assigned("p", ((0, 5, None),), 7, before.topic)]
@@ -303,7 +303,7 @@ def test_kafka_10_a_read_that_becomes_bounded_has_its_ends_logged(kafka):
     topic = kafka.topic()
     kafka.send(topic, *numbered(5))
     cluster = Cluster(kafka.address, {}, "p")
-    before = Position(cluster.topic(topic).id, {0: 3}, 1)
+    before = TopicPosition(cluster.topic(topic).id, {0: 3}, 1)
     source = KafkaSource(cluster, "p", reads(topic, until="end"), None, None)
     source.begin(LoggedSource(position=before), {}, accept_gaps=False)
     (assigned,) = source.go_on(7)
