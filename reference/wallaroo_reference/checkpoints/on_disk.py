@@ -43,11 +43,12 @@ class FromTopic:
     at: int
 
 
-Entry: TypeAlias = (
-    "tuple[str, Sequence[Any], int, int | None, Contexts | None] | Single | FromTopic"
-)
-"""Frames of one source and arrival time, or of a Kafka source what one partition has, with the
-traces of that; another record; or a run that is still to be taken apart."""
+Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None, Contexts | None]
+"""Of a source: frames, or records of consecutive offsets; arrival time, partition, and where the
+records stand, with the traces that they belong to."""
+
+Entry: TypeAlias = Frames | Single
+"""What is processed together."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class OnDisk(Protocol):
             InputLogError: the system could not.
         """
 
-    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
+    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry | FromTopic]:
         """Yield the records of the log whose effect is not in the stored state, in order.
 
         Args:

@@ -198,7 +198,7 @@ class Recovery(OnDisk):
         return log.runs(position, position + 1)[0].at if waits else log.latest_at
 
     @override
-    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry]:
+    def later(self, kafka: KafkaEdges | None = None) -> Iterator[Entry | FromTopic]:
         for runs in runs_from(self.log, self.position):
             for run in skipped(runs, self._skip):
                 yield from self._entries(run, kafka)
@@ -234,7 +234,7 @@ class Recovery(OnDisk):
         sources = self._application.sources.values()
         return any(isinstance(source.config, kinds) for source in sources)
 
-    def _entries(self, run: Run, kafka: KafkaEdges | None) -> Iterator[Entry]:
+    def _entries(self, run: Run, kafka: KafkaEdges | None) -> Iterator[Entry | FromTopic]:
         """Yield what a run holds."""
         source = run.source
         if run.kind is Kind.FRAME:

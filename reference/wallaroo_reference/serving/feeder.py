@@ -15,7 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol
 
 from wallaroo.errors import WallarooError
 from wallaroo.judging import TooManyItemsError
@@ -27,11 +27,11 @@ from wallaroo.trace import Ended
 from wallaroo.transport.dead_letters import DeadLetters
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.interfaces import OutputSink
-from wallaroo.transport.kafka.context import Context, Contexts, carry_on, contexts_of
+from wallaroo.transport.kafka.context import Context, carry_on, contexts_of
 from wallaroo.transport.logged import LoggedSource, LoggedValue
 from wallaroo.transport.skipping import way_past
 from wallaroo.transport.threads import forked_at, in_child
-from wallaroo_reference.checkpoints.on_disk import FromTopic
+from wallaroo_reference.checkpoints.on_disk import Entry, FromTopic
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.serving.outbox import HeldSink, Outbox
@@ -48,13 +48,6 @@ _LONGEST_SLICE = 64  # frames
 _SLICE = 1 << 20  # bytes of outputs after which a slice goes no further
 _AT_ONCE = 1 << 20  # bytes of outputs that are handed on at once
 MOST_OF_A_MESSAGE = 256 << 20  # bytes of outputs
-
-_Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None, Contexts | None]
-"""What waits of a source: frames, or records of consecutive offsets; arrival time, partition, and
-where the records stand, with the traces that they belong to."""
-
-Entry: TypeAlias = _Frames | Single
-"""What waits to be processed together."""
 
 
 class Intake(Protocol):
