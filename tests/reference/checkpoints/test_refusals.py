@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import zlib
 
@@ -175,6 +176,19 @@ def test_a_checkpoint_in_use_is_said_to_be(tmp_path, capsys):
     recovery.close()
     main(["checkpoint", str(tmp_path / "c")])
     assert "in use by a run" not in capsys.readouterr().out
+
+
+def test_a_child_that_user_code_has_forked_does_not_keep_it_in_use(tmp_path):
+    recovery = opened(tmp_path / "c")
+    child = os.fork()
+    while not child:
+        signal.pause()
+    recovery.close()
+    try:
+        opened(tmp_path / "c").close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_an_older_copy_of_the_state_is_refused_once_the_log_is_cut(tmp_path):
