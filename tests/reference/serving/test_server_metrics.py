@@ -224,7 +224,8 @@ def test_a_disk_that_takes_nothing_is_why_sources_are_not_read(start, tmp_path, 
     run.send([b"a"])
     why = "the disk does not take the input log"
     eventually(lambda: run.figures()["not_ready"] == [f"sources are not read: {why}"])
-    assert run.figures()["verdict"]["text"] == f"Sources are held back: {why}."
+    # Until the sink has its connection, the verdict says that.
+    eventually(lambda: run.figures()["verdict"]["text"] == f"Sources are held back: {why}.")
     full.clear()
     eventually(lambda: run.figures()["ready"])
     eventually(lambda: run.figures()["sinks"][0]["written"] == 1)
