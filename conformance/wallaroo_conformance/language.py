@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import wallaroo
 from wallaroo.errors import WallarooParameterError
+from wallaroo.operations import Branch
 from wallaroo_conformance.cases.operators import STEPS
 from wallaroo_conformance.cases.operators.decoding import text
 from wallaroo_conformance.cases.operators.encoding import line
@@ -62,6 +63,14 @@ def _branches() -> Any:
     ends = [begun.to(Same(name)).to_sink(_sink()) for name in ("one", "third", "other")]
     built = wallaroo.build_application("shop", ends[0], ends[2])
     return [step.name for step in built.steps if not step.name.startswith("branch")]
+
+
+def _numbers() -> Any:
+    """Return the numbers of the branches of a pipeline merged with itself, and used once more."""
+    begun = _stream()
+    ends = [one.to_sink(_sink()) for one in (begun.merge(begun), begun.to(Same("third")))]
+    steps = wallaroo.build_application("shop", *ends).steps
+    return sorted([step.operation.number for step in steps if isinstance(step.operation, Branch)])
 
 
 _REFUSALS: Mapping[Law, Sequence[Mistake]] = {
@@ -121,6 +130,14 @@ _BUILT: Mapping[Law, tuple[Callable[[], Any], Any]] = {
         "built",
         "everything that leads to one of the given pipelines is built, and nothing else",
     ): (_branches, ["one", "other"]),
+    Law(
+        "graph-2",
+        "numbered",
+        "each use of a pipeline has a number, and so has each side of a merge",
+    ): (
+        _numbers,
+        [0, 1, 2],
+    ),
 }
 """What is built, and what it must be."""
 

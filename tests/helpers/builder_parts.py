@@ -67,8 +67,12 @@ class CountsBuilder:
         return Counts()
 
 
-class SlottedBuilder:
+class Begun:
     __slots__ = ("start",)
+
+
+class SlottedBuilder(Begun):
+    __slots__ = ()
 
     def __init__(self, start):
         self.start = start

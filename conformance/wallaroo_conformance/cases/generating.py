@@ -231,7 +231,10 @@ def _route(rng: Random, partition: PartitionSpec, table: _Table) -> str:
 
 # -- messages of three parts -----------------------------------------------------------------------
 
-_RANGES = ((10, None), (10, None), (10, 4), (10, 5), (6, 2), (12, 3), (7, None), (1, None))
+_RANGES = (
+    *((10, None), (10, None), (7, None), (1, None)),
+    *((10, 4), (10, 5), (6, 2), (12, 3), (30, 5), (40, 10)),
+)
 _DELAYS = (0, 0, 0, 3, 5, 10, 10, 30)
 _BEGINNINGS = (*((0,) * 6), 1_000, 1_790_000_000_000_000_000)
 """Arrival times of first records: mostly 1970, which reduces well, and now and then a real one."""
@@ -475,7 +478,9 @@ class _Records:
         """Draw what records have in common; in some cases others come later."""
         rng = self._rng
         self._letters = "a" if self.all_equal else rng.choice(self._of)
-        self._steps: Sequence[int] = rng.choice(((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3)))
+        self._steps: Sequence[int] = rng.choice(
+            ((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3), (0, 1, 1, 2))
+        )
         self._gaps: Sequence[int] = rng.choice(_GAPS)
         self._late: Sequence[int] = rng.choice(
             ((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25), (0, 0, 30, 70))

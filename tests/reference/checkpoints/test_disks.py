@@ -58,6 +58,20 @@ def test_a_sync_that_fails_ends_the_run_and_senders_see_a_reset(serve, receiver,
     assert not any(receiver.so_far)
 
 
+def test_frame_4_a_stop_while_the_disk_is_full_resets_senders(serve, receiver, disk, caplog):
+    handle = serve(counting(receiver.port), stop_timeout=0.2)
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
+        sock.sendall(frames([b"a"]))
+        eventually(lambda: receiver.so_far == [b"a 1\n"])
+        disk.problem = errno.ENOSPC
+        sock.sendall(frames([b"b"]))
+        eventually(lambda: "nothing more is read until the disk takes them" in caplog.text)
+        handle.stop()
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+    assert handle.wait(60).exit_code == 1
+
+
 def test_a_checkpoint_that_cannot_be_written_is_tried_again(serve, receiver, monkeypatch, caplog):
     monkeypatch.setattr("wallaroo_reference.serving.checkpointing._RETRY", 0.02)
     write, tries = StateFile.write, []

@@ -19,7 +19,8 @@ from small_windows import (
 
 import wallaroo
 from wallaroo import range_windows, seconds
-from wallaroo.records import Frame
+from wallaroo.engine import Case, load_engine
+from wallaroo.records import Frame, Unportable, Value
 
 TEN = range_windows(seconds(10))
 
@@ -34,6 +35,14 @@ class Colour(enum.IntEnum):
 
 class Later(datetime):
     pass
+
+
+class Silent:
+    def initial_value(self):
+        return None
+
+    def apply(self, last):
+        return None
 
 
 def timed_by(times):
@@ -176,3 +185,18 @@ def test_time_3_any_frame_of_its_own_ends_its_idleness(step, frame):
     assert session.output == []
     session.advance(1)
     assert said(session)[0].startswith("a:a")
+
+
+@pytest.mark.parametrize(("engine", "mode"), [("reference", "isolated"), ("compiled", "trusting")])
+def test_time_3_so_does_a_value_of_a_generator_that_cannot_be_read(engine, mode):
+    numbers = wallaroo.GenSourceConfig(Silent(), event_time=when, idle_after=IDLE)
+    merged = wallaroo.source("numbers", numbers).merge(events()).key_by(initial)
+    application = built(merged.to(TEN.over(Gather())).to_sink(sink()))
+    log = [
+        Value("numbers", ("a", 5), 0),
+        Value("numbers", Unportable("it is a lock"), IDLE - 1),
+        Frame("events", b"b 100", IDLE + 1),
+    ]
+    trace = load_engine(engine).run(Case(application, log, isolation=mode))
+    assert [letter.reason.value for letter in trace.dead_letters] == ["unportable"]
+    assert not any(trace.outputs.values())

@@ -178,6 +178,14 @@ class Passed(Named):
         return [_letter(key), window.end, accumulator]
 
 
+class Unreadable(list[Any]):
+    """A message that can be pickled, and whose pickle cannot be read back."""
+
+    def __reduce__(self) -> Any:
+        """Return what raises when it is called again."""
+        return int, ("no number",)
+
+
 class Blank(list[Any]):
     """A message that is false, and a message all the same."""
 
@@ -186,6 +194,40 @@ class Blank(list[Any]):
 
     def __repr__(self) -> str:
         return f"Blank({super().__repr__()})"
+
+
+@AGGREGATIONS.add(Trait.OF_STEP, Trait.ALTERS_PANES, name="sparse")
+class Sparse(Named):
+    """An aggregation whose accumulator is None until a list of messages begins.
+
+    Every second message begins none. What is combined with None is given as it is. The output can
+    do without bounds.
+    """
+
+    def initial_accumulator(self) -> Any:
+        """Return nothing so far."""
+        return
+
+    def update(self, message: Any, accumulator: Any) -> Any:
+        """Return the messages so far with one more, in place."""
+        if "u" in message[2]:
+            fail(message[2])
+        if accumulator is None:
+            return [message] if ord(message[2][-1]) % 2 else None
+        accumulator.append(message)
+        return accumulator
+
+    def combine(self, earlier: Any, later: Any) -> Any:
+        """Return one of them where the other is None; else add the later messages, in place."""
+        if earlier is None or later is None:
+            return later if earlier is None else earlier
+        earlier += later
+        return earlier
+
+    def output(self, key: Any, accumulator: Any, window: Any = None) -> Any:
+        """Return the texts, and whether there are bounds."""
+        texts = [message[2] for message in accumulator or ()]
+        return [_letter(key), window and window.end, "+".join(texts) or "-"]
 
 
 @AGGREGATIONS.add(Trait.OF_STEP, name="parity")

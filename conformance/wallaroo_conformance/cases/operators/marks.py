@@ -1,7 +1,7 @@
 """Letters in a message's text that make a component fail, each at one place.
 
-Three of them make nothing fail: with one the state stays as it is, with the others the message is
-of another type.
+Some make nothing fail: with one the state stays as it is, with others the message is of another
+type.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ MARKS = {
     "w": "the encoder raises",
     "p": "the case's own codec refuses it",
     "r": "the case's own codec refuses a state or an accumulator that holds it",
+    "g": "the message can be pickled, but not read back",
     "z": "the message is false, and a message all the same",
     "t": "the message is a tuple, which can be looked up; the case's own codec makes it a list",
 }

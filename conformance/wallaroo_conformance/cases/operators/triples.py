@@ -15,7 +15,7 @@ from typing import Any, Final
 import wallaroo
 from wallaroo.components import OwnState
 from wallaroo.topology import Codec
-from wallaroo_conformance.cases.operators.aggregations import Blank, Named
+from wallaroo_conformance.cases.operators.aggregations import Blank, Named, Unreadable
 from wallaroo_conformance.cases.operators.computing import COMPUTATIONS
 from wallaroo_conformance.cases.operators.computing_multi import MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.decoding import DECODERS
@@ -48,6 +48,8 @@ def decoded(payload: bytes) -> Any:
     given = [letter, int(number) if number.isdigit() else _NUMBERS.get(number, number), text]
     if CODED in text:
         return tuple(given)
+    if "g" in text:
+        return Unreadable(given)
     return Blank(given) if "z" in text else given
 
 
