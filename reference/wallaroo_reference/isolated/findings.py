@@ -28,6 +28,7 @@ from wallaroo.findings import Finding, FindingKind
 from wallaroo.judging import DeadLetterError
 from wallaroo.kafka_records import Output
 from wallaroo.keys import Key
+from wallaroo.operations import KeyBy
 from wallaroo.overriding import override
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage, Reason
@@ -75,8 +76,21 @@ class FindingsObserver(Observer):
 
     @override
     def routed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
-        if place.calls + 1 >= place.next_examined:  # the visit that follows counts
-            self._examine_copy(place, lineage, message, copy, "the partition function")
+        examined = place.calls + 1 >= place.next_examined
+        if examined:
+            what = "key extractor" if isinstance(place.operation, KeyBy) else "partition function"
+            self._examine_copy(place, lineage, message, copy, f"the {what}")
+        if place.stateful is None:  # else the visit that follows counts
+            place.calls += 1
+            if examined:
+                self._examine_components(place, lineage)
+
+    @override
+    def timed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
+        if place.component is None:  # a generator's place; else the decoder has counted
+            place.calls += 1
+        if self._thorough or place.calls <= _ALWAYS:
+            self._examine_copy(place, lineage, message, copy, "the event-time function")
 
     @override
     def built(

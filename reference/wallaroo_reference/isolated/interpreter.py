@@ -238,7 +238,7 @@ class Interpreter(Walk):
         """
         if message is not None and self._find_time is not None:
             try:
-                time = self._event_time(self._find_time, message)
+                time = self._event_time(self._find_time, place, message, lineage)
             except DeadLetterError as dead:
                 self._take_turns(lineage)
                 self._add_dead_letter(place, lineage, None, dead)
@@ -250,10 +250,14 @@ class Interpreter(Walk):
         if message is not None:
             self._follow(place, message, lineage)
 
-    def _event_time(self, event_time: EventTime, message: Any) -> int:
+    def _event_time(
+        self, event_time: EventTime, place: Place, message: Any, lineage: Lineage
+    ) -> int:
         """Return a message's event time; changes the function makes are lost (time-2)."""
         given = self._fed if event_time.of_record else thaw(message)  # kafka-8
         result = call_user_code(event_time.call, Reason.RAISED, given)
+        if not event_time.of_record:
+            self._observer.timed(place, lineage, message, given)
         try:
             time = event_time.judged(result)
             if self._max_ahead is not None and time - self._watermarks.now > self._max_ahead:

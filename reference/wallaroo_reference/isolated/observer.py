@@ -70,7 +70,10 @@ class Observer:
         """A computation has returned `result`; of a multi one, the list of its items."""
 
     def routed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
-        """A partition function has read `copy`, its copy of the frozen `message`."""
+        """What finds a key has read `copy`, its copy of the frozen `message`."""
+
+    def timed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
+        """A source's event-time function has read `copy`, its copy of the frozen `message`."""
 
     def built(
         self, place: Place, lineage: Lineage, key: Key, builder: Component, state: Any

@@ -194,10 +194,7 @@ class Walk:
         route = operation.route
         if route is None:
             return self._key_of_message(operation)
-        thawed = thaw(message)
-        key = call_user_code(route.call, place.reason, thawed)
-        self._observer.routed(place, lineage, message, thawed)
-        return key
+        return self._called_for_key(place, route, message, lineage)
 
     def _build(
         self,
@@ -267,7 +264,7 @@ class Walk:
     def _key_by(self, place: Place, operation: KeyBy, message: Any, lineage: Lineage) -> None:
         """Find the message's key, which stays with it (key-1)."""
         try:
-            key = self._called_for_key(place, operation.route, message)
+            key = self._called_for_key(place, operation.route, message, lineage)
             judged_key(key)
         except DeadLetterError as dead:
             self._add_dead_letter(place, lineage, None, dead)
@@ -281,9 +278,14 @@ class Walk:
         """
         return self._context.key if operation.keyed else SINGLE_KEY
 
-    def _called_for_key(self, place: Place, route: PartitionFunction, message: Any) -> Any:
+    def _called_for_key(
+        self, place: Place, route: PartitionFunction, message: Any, lineage: Lineage
+    ) -> Any:
         """Return the partition function's result for a message; its changes are lost (route-1)."""
-        return call_user_code(route.call, place.reason, thaw(message))
+        thawed = thaw(message)
+        key = call_user_code(route.call, place.reason, thawed)
+        self._observer.routed(place, lineage, message, thawed)
+        return key
 
     # -- windows ---------------------------------------------------------------------------------
 
@@ -296,7 +298,7 @@ class Walk:
             if operation.route is None:
                 candidate: Any = self._key_of_message(operation)
             else:
-                candidate = self._called_for_key(place, operation.route, message)
+                candidate = self._called_for_key(place, operation.route, message, lineage)
             identity = judged_key(candidate)
             key = candidate
             arrival = Arrival(message, key, identity, self._context.time, self._watermarks.now)

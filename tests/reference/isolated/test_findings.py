@@ -185,6 +185,34 @@ def test_isolation_finds_a_partition_function_that_alters(found):
     assert found(("to_state_partition", count, Seen, "s", route)) == [expected]
 
 
+@wallaroo.key_extractor
+def altered(message):
+    message.notes.append("read")
+    return message.text[:1]
+
+
+def altered_time(message):
+    message.notes.append("read")
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("keyed", "how", "step", "what"),
+    [
+        (True, {}, "altered", "key extractor"),
+        (False, {"event_time": altered_time}, "decode", "event-time function"),
+    ],
+)
+def test_isolation_finds_what_alters_what_it_only_reads(isolated, keyed, how, step, what):
+    source = wallaroo.source("p", wallaroo.TCPSourceConfig("127.0.0.1", 7001, decode, **how))
+    pipeline = source.key_by(altered) if keyed else source
+    sink = wallaroo.TCPSinkConfig("127.0.0.1", 7002, encode)
+    application = wallaroo.build_application("app", pipeline.to_sink(sink))
+    (finding,) = isolated(application, [b"a1", b"a2"]).findings
+    assert (finding.kind, finding.step, finding.lineage) == (FindingKind.SHARED_MESSAGE, step, (0,))
+    assert finding.text.startswith(f"the {what} altered the message")
+
+
 def test_isolation_finds_an_encoder_that_alters(found):
     @wallaroo.encoder
     def alters(message):
