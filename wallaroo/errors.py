@@ -2,7 +2,9 @@
 
 `WallarooParameterError`: the application's author gave the builder something that cannot be built
 (build-1). `UnsupportedTopology`: the application is right, but this engine cannot run it (build-2).
-`FrameError`: a sender sent bytes that are not a frame (frame-3).
+`FrameError`: a sender sent bytes that are not a frame (frame-3). `ApplicationLoadError`: the file
+of an application cannot be loaded. `UsageError`: a command was called in a way that makes no sense.
+The others are kinds of these.
 """
 
 from __future__ import annotations

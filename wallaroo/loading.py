@@ -186,7 +186,7 @@ def set_up(
             hint = f". For the file in this directory write: {loaded.name}.py"
         raise ApplicationLoadError(
             f"{shown} has no application_setup(args); an application is a module that has one, "
-            f"and it returns ApplicationBuilder(…)….build(){hint}"
+            f"and it returns build_application(…), or ApplicationBuilder(…)….build(){hint}"
         )
     errors: list[ApplicationLoadError] = []
     kafka: list[str] = []  # options of Kafka that the application has wanted, with placeholders
@@ -298,11 +298,11 @@ def _checked(shown: str, result: object) -> Application:
     if isinstance(result, Application):
         return result
     if result is None:
-        hint = "returned None. Does it return ab.build()?"
+        hint = "returned None. Does it return build_application(…), or ab.build()?"
     elif isinstance(result, ApplicationBuilder):
         hint = "returned the ApplicationBuilder itself. Write: return ab.build()"
     else:
-        hint = f"returned a {type(result).__name__}. Write: return ab.build()"
+        hint = f"returned a {type(result).__name__}. Write: return build_application(NAME, …)"
     raise ApplicationLoadError(f"{shown}: application_setup {hint}")
 
 

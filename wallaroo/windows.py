@@ -238,7 +238,7 @@ def windows_of(shape: Shape) -> Windows:
     """Return windows of this shape.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not one.
     """
     match shape:
         case ("range", int(length), int(slide), int(delay)):

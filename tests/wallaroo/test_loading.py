@@ -163,7 +163,10 @@ def test_without_placeholders_the_missing_option_is_named(tmp_path):
     ("text", "expected"),
     [
         ("x = 1", "has no application_setup"),
-        (setup_returning("None"), "returned None. Does it return ab.build()?"),
+        (
+            setup_returning("None"),
+            "returned None. Does it return build_application(…), or ab.build()?",
+        ),
         (setup_returning("wallaroo.ApplicationBuilder('a')"), "Write: return ab.build()"),
         (setup_returning("7"), "returned a int"),
         (setup_returning("1 / 0"), "line 3, in application_setup: ZeroDivisionError: division"),

@@ -1,14 +1,15 @@
 """What stands between the network and an engine, as interfaces, in the order a frame meets them.
 
-1. `Source`: where frames and values come from. `Listener` receives frames over TCP, `LineReader`
-   reads standard input, `Generators` run generator sources.
-2. `Receiver`: the engine's part, which gets them. It is the server of the reference engine, and the
-   intake of the Spark engine.
+1. `Source`: where frames, values and records come from. `Listener` receives frames over TCP,
+   `LineReader` reads standard input, `Generators` run generators, `KafkaSource` reads topics.
+2. `Receiver`: the engine's part, which gets them: `Inlet` of the reference engine, `Intake` of the
+   Spark engine.
 3. `wallaroo.transport.input_log.InputLog`: records on disk; an engine that survives a crash appends
    each record to it before it processes it.
 4. The machine: the reference engine has `wallaroo_reference.machine.Machine`; on Spark it is the
    query.
-5. `OutputSink`: where outputs go. `TCPSink` sends them, `StreamSink` writes to standard output.
+5. `OutputSink`: where outputs go. `TCPSink` sends them, `ResumingSink` to a peer that remembers,
+   `KafkaSink` to a topic; `StreamSink` writes to standard output.
 6. `wallaroo.transport.dead_letters.DeadLetters`: where messages go that could not go on.
 
 `wallaroo.transport.edges.Edges` makes all of them but the engine's part. Unless it is said

@@ -111,7 +111,8 @@ class TopicPosition:
         offsets: for each partition that is read, the next offset.
         at: when the source began, in nanoseconds since 1970: the arrival time of all that a
             bounded read reads (kafka-10).
-        ends: for each partition of a bounded read, the offset behind its last; `None`: it is none.
+        ends: for each partition of a bounded read, the offset behind its last; `None`: the
+            read is not bounded.
         starts: for each of these, the offset at which the read began, from which turns count.
     """
 
@@ -197,7 +198,7 @@ class LoggedSource:
         """Return the source that `form` gave.
 
         Raises:
-            TypeError, ValueError: it is none.
+            TypeError, ValueError: it is not the form of one.
         """
         return cls(
             bool(ended),

@@ -84,7 +84,7 @@ class Stream(NamedTuple):
         """Return it from its form.
 
         Raises:
-            TypeError, ValueError: it is none.
+            TypeError, ValueError: it is not the form of one.
         """
         if type(first) is not int or first < 0:
             raise ValueError(f"{first!r:.40} is no number of bytes")

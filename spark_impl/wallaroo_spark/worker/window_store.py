@@ -26,7 +26,7 @@ KEY, _BUCKET, _DIRECTORY = b"k", b"b", b"d"
 
 
 def windows_in(stored_as: bytes, blob: bytes) -> Any:
-    """Return the windows of a key as they are stored; `None`: this value is none of a key.
+    """Return the windows of a key as they are stored; `None`: it is no key's value.
 
     Args:
         stored_as: the value's id, without the step's prefix.

@@ -81,12 +81,12 @@ class Unwilling(int):
     __hash__ = int.__hash__
 
 
-def test_state_2_a_number_that_cannot_be_shown_is_none(app, run, letters):
+def test_state_2_a_number_that_cannot_be_shown_is_no_bool(app, run, letters):
     found = run(app(("to_stateful", returns(("x", Unwilling(1))), Seen, "s")), [b"a", b"b"])
     assert [letter[-1] for letter in letters(found)] == ["bad-result"] * 2
 
 
-def test_state_2_a_numpy_bool_is_none(app, run, letters):
+def test_state_2_a_numpy_bool_is_no_bool(app, run, letters):
     numpy = pytest.importorskip("numpy", reason="numpy is not installed")
     for changed in (numpy.True_, numpy.zeros(3)):
         found = run(app(("to_stateful", returns(("x", changed)), Seen, "s")), [b"a"])

@@ -113,7 +113,7 @@ def test_time_2_its_dead_letter_comes_behind_what_its_record_makes_due(run, lett
 
 
 @pytest.mark.parametrize("windows", [True, False], ids=["windows", "nothing else about time"])
-def test_time_2_an_event_time_too_far_ahead_of_its_arrival_is_none(run, windows):
+def test_time_2_an_event_time_too_far_ahead_of_its_arrival_is_refused(run, windows):
     source = events(max_ahead=seconds(5))
     application = windowed(TEN, source=source) if windows else built(source.to_sink(sink()))
     records = [Frame("events", b"%s %d" % one, seconds(at)) for at, one in enumerate(_AHEAD)]
