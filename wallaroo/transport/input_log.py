@@ -62,18 +62,18 @@ from wallaroo.transport.log_file import LogFile
 from wallaroo.transport.log_format import (
     DamagedBlockError,
     Group,
-    Kind,
-    Run,
+    LoggedRun,
+    RecordKind,
     encode_block,
     in_groups,
     offsets_group,
 )
 from wallaroo.transport.private import make_private, sync_directory, told_as
 
-__all__ = ["InputLog", "InputLogError", "InputLogFullError", "Kind", "Run"]
+__all__ = ["InputLog", "InputLogError", "InputLogFullError", "LoggedRun", "RecordKind"]
 
 _MAX_BLOCK = 4 << 20  # payload bytes of a block; a larger append becomes several
-_FRAME = Kind.FRAME
+_FRAME = RecordKind.FRAME
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 FILES = 8
 """Files of a full log, about: an eighth of the log is deleted at a time."""
@@ -268,13 +268,13 @@ class InputLog:
             self.written = time.time()
             return self._durable
 
-    def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
+    def runs(self, from_sequence: int, to_sequence: int) -> list[LoggedRun]:
         """Return the records with ``from_sequence <= sequence < to_sequence``, in runs.
 
         Raises:
             InputLogError: the log does not hold all of them: some are dropped or not yet appended.
         """
-        runs: list[Run] = []
+        runs: list[LoggedRun] = []
         for file in self._covering(from_sequence, to_sequence):
             try:
                 runs += file.runs(from_sequence, to_sequence)

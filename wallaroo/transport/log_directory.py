@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from wallaroo.errors import WallarooError
 from wallaroo.transport.log_file import LogFile, block_after_bad_one
-from wallaroo.transport.log_format import START, DamagedBlockError, FileHead, Run
+from wallaroo.transport.log_format import START, DamagedBlockError, FileHead, LoggedRun
 from wallaroo.transport.private import opener, sync_directory, write_whole
 from wallaroo.transport.stamps import UNSTAMPED, Stamp
 
@@ -165,7 +165,7 @@ def read(directory: Path) -> tuple[list[LogFile], DamagedBlockError | None]:
     return files, None if bad is None else _torn(files[-1], bad)
 
 
-def runs_of(files: Iterable[LogFile], start: int, until: int) -> Iterator[Run]:
+def runs_of(files: Iterable[LogFile], start: int, until: int) -> Iterator[LoggedRun]:
     """Yield the records of files from number `start` to before `until`, one run for each block.
 
     Raises:

@@ -26,7 +26,7 @@ from wallaroo.transport.log_format import (
     DamagedBlockError,
     FileHead,
     Head,
-    Run,
+    LoggedRun,
     block_at,
     decode_block,
     is_whole,
@@ -98,7 +98,7 @@ class LogFile:
                     raise DamagedBlockError(self.size, f"time {head.at} after {self.latest_at}")
                 self.added(head.records, following - self.size, head.at)
 
-    def runs(self, start: int, stop: int) -> Iterator[Run]:
+    def runs(self, start: int, stop: int) -> Iterator[LoggedRun]:
         """Yield the records with `start <= sequence < stop`, one run for each block.
 
         Raises:

@@ -76,7 +76,7 @@ RECORD_BYTES = 4
 Bytes: TypeAlias = bytes | mmap.mmap
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """What the records of a block are; the number stands in the file."""
 
     FRAME = 0
@@ -89,7 +89,7 @@ class Kind(IntEnum):
     OFFSETS = 7
 
 
-_KINDS = tuple(Kind)
+_KINDS = tuple(RecordKind)
 
 
 class Head(NamedTuple):
@@ -151,7 +151,7 @@ class Offsets(Sequence[bytes]):
         return _OFFSET.pack(self.partition, number) if number == self.numbers[0] else b""
 
 
-class Run(NamedTuple):
+class LoggedRun(NamedTuple):
     """Records of one kind, one source and one arrival time that follow each other in the log.
 
     Args:
@@ -165,7 +165,7 @@ class Run(NamedTuple):
     source: str
     first: int
     payloads: Sequence[bytes]
-    kind: Kind
+    kind: RecordKind
     at: int
 
     def records(self) -> list[Record]:
@@ -173,15 +173,15 @@ class Run(NamedTuple):
         make = _MAKE[self.kind]
         return [make(self.source, payload, self.at) for payload in self.payloads]
 
-    def part(self, start: int, stop: int) -> Run:
+    def part(self, start: int, stop: int) -> LoggedRun:
         """Return the records with ``start <= sequence < stop``; it may be empty."""
         low, high = max(start - self.first, 0), max(stop - self.first, 0)
         return self._replace(first=self.first + low, payloads=self.payloads[low:high])
 
     @property
-    def as_ticks(self) -> Run:
+    def as_ticks(self) -> LoggedRun:
         """Ticks in the place of these records."""
-        return Run("", self.first, [b""] * len(self.payloads), Kind.TICK, self.at)
+        return LoggedRun("", self.first, [b""] * len(self.payloads), RecordKind.TICK, self.at)
 
     @property
     def place(self) -> tuple[int, int]:
@@ -236,7 +236,9 @@ def read_file_head(data: bytes, first: int) -> FileHead:
 # -- blocks ----------------------------------------------------------------------------------------
 
 
-def encode_block(first: int, kind: Kind, source: str, at: int, payloads: Sequence[bytes]) -> bytes:
+def encode_block(
+    first: int, kind: RecordKind, source: str, at: int, payloads: Sequence[bytes]
+) -> bytes:
     """Return the block of `payloads`, the first of which has sequence `first`."""
     name = source.encode()
     lengths = struct.pack(f">{len(payloads)}I", *map(len, payloads))
@@ -245,15 +247,15 @@ def encode_block(first: int, kind: Kind, source: str, at: int, payloads: Sequenc
     return _OUTER.pack(len(body), zlib.crc32(body)) + body
 
 
-def decode_block(head: Head, body: bytes, start: int, stop: int) -> Run:
+def decode_block(head: Head, body: bytes, start: int, stop: int) -> LoggedRun:
     """Return the records with ``start <= sequence < stop`` of a block that `read_block` gave."""
     lengths = _HEAD.size + head.name_bytes
     source = body[_HEAD.size : lengths].decode()
     data = lengths + 4 * head.records
     payloads: Sequence[bytes] = ByteStrings.from_table(body[lengths:data], body[data:])
-    if head.kind == Kind.OFFSETS:
+    if head.kind == RecordKind.OFFSETS:
         payloads = offsets_of(payloads[0], head.records)
-    run = Run(source, head.first, payloads, _KINDS[head.kind], head.at)
+    run = LoggedRun(source, head.first, payloads, _KINDS[head.kind], head.at)
     whole = start <= head.first and head.first + head.records <= stop
     return run if whole else run.part(start, stop)
 
@@ -336,7 +338,7 @@ def is_whole(data: Bytes, block: Block) -> bool:
 # -- records ---------------------------------------------------------------------------------------
 
 
-Group: TypeAlias = tuple[Kind, str, int, Sequence[bytes]]
+Group: TypeAlias = tuple[RecordKind, str, int, Sequence[bytes]]
 """A run that is not in the log yet: kind, source, arrival time, payloads."""
 
 
@@ -365,31 +367,31 @@ def bounded(end: End) -> End:
     )
 
 
-def _parts(record: Record) -> tuple[Kind, str, bytes]:
+def _parts(record: Record) -> tuple[RecordKind, str, bytes]:
     match record:
         case Frame(source, payload):
-            return Kind.FRAME, source, payload
+            return RecordKind.FRAME, source, payload
         case Value(source, value):
             if not isinstance(value, bytes):
                 raise TypeError(
                     f"the input log takes a generator's value as bytes, not {type(value).__name__}"
                 )
-            return Kind.VALUE, source, value
+            return RecordKind.VALUE, source, value
         case Tick():
-            return Kind.TICK, "", b""
+            return RecordKind.TICK, "", b""
         case End(source):
-            return Kind.END, source, _encoded(record)
+            return RecordKind.END, source, _encoded(record)
         case Consumed(source, of_topic):
-            return Kind.CONSUMED, source, _whole(of_topic)
+            return RecordKind.CONSUMED, source, _whole(of_topic)
         case Assigned(source, partitions):
-            return Kind.ASSIGNED, source, json.dumps([record.topic, partitions]).encode()
+            return RecordKind.ASSIGNED, source, json.dumps([record.topic, partitions]).encode()
         case Unused(source):
-            return Kind.UNUSED, source, b""
+            return RecordKind.UNUSED, source, b""
 
 
 def offsets_group(source: str, partition: int, first: int, last: int, at: int) -> Group:
     """Return a run of offsets, the records of which stay where they are (kafka-1)."""
-    return Kind.OFFSETS, source, at, Offsets(partition, range(first, last + 1))
+    return RecordKind.OFFSETS, source, at, Offsets(partition, range(first, last + 1))
 
 
 def offsets_of(payload: bytes, numbers: int) -> Offsets:
@@ -466,13 +468,13 @@ def _no_record(source: str, _payload: bytes, _at: int) -> Record:
     raise TypeError(f"the records of {source} stand in its topic, and not in the log")
 
 
-_MAKE: dict[Kind, Callable[[str, bytes, int], Record]] = {
-    Kind.FRAME: Frame,
-    Kind.VALUE: Value,
-    Kind.TICK: lambda _source, _payload, at: Tick(at),
-    Kind.END: _end,
-    Kind.CONSUMED: _consumed,
-    Kind.ASSIGNED: _assigned,
-    Kind.UNUSED: lambda source, _payload, at: Unused(source, 1, at),
-    Kind.OFFSETS: _no_record,
+_MAKE: dict[RecordKind, Callable[[str, bytes, int], Record]] = {
+    RecordKind.FRAME: Frame,
+    RecordKind.VALUE: Value,
+    RecordKind.TICK: lambda _source, _payload, at: Tick(at),
+    RecordKind.END: _end,
+    RecordKind.CONSUMED: _consumed,
+    RecordKind.ASSIGNED: _assigned,
+    RecordKind.UNUSED: lambda source, _payload, at: Unused(source, 1, at),
+    RecordKind.OFFSETS: _no_record,
 }

@@ -15,7 +15,7 @@ from typing import Any
 from wallaroo.json_fields import a_number, or_none, some_bytes
 from wallaroo.records import Assigned, Consumed, End, Record, Unportable, Value
 from wallaroo.transport.identity import CheckpointError
-from wallaroo.transport.log_format import Kind, Run
+from wallaroo.transport.log_format import LoggedRun, RecordKind
 from wallaroo.transport.skipping import Readable, SkippedPayload, skipped
 from wallaroo.user_code.failure import describe_error
 
@@ -244,15 +244,17 @@ class LoggedSource:
         return replace(self, position=position)
 
 
-def after(sources: Mapping[str, LoggedSource], runs: Iterable[Run]) -> Mapping[str, LoggedSource]:
+def after(
+    sources: Mapping[str, LoggedSource], runs: Iterable[LoggedRun]
+) -> Mapping[str, LoggedSource]:
     """Return what is known about the sources after further records."""
     updated = dict(sources)
     offsets: dict[str, dict[int, int]] = {}  # by source and partition, behind what is read
     for run in runs:
-        if run.kind is Kind.OFFSETS:
+        if run.kind is RecordKind.OFFSETS:
             partition, first = run.place
             offsets.setdefault(run.source, {})[partition] = first + len(run.payloads)
-        elif run.kind not in (Kind.FRAME, Kind.TICK):
+        elif run.kind not in (RecordKind.FRAME, RecordKind.TICK):
             source = updated.get(run.source, LoggedSource())
             source = source.read_to(offsets.pop(run.source, {}))
             for record in run.records():
@@ -298,14 +300,14 @@ def first_offsets(log: Readable, start: int) -> dict[str, dict[int, int]]:
     first: dict[str, dict[int, int]] = {}
     for runs in runs_from(log, start):
         for run in runs:
-            if run.kind is Kind.OFFSETS:
+            if run.kind is RecordKind.OFFSETS:
                 partition, offset = run.place
                 there = first.setdefault(run.source, {})
                 there[partition] = min(offset, there.get(partition, offset))
     return first
 
 
-def runs_from(log: Readable, start: int) -> Iterator[Sequence[Run]]:
+def runs_from(log: Readable, start: int) -> Iterator[Sequence[LoggedRun]]:
     """Yield the runs that a log has now, from a record on, some at a time."""
     start, last = max(start, log.first_sequence), log.next_sequence
     while start < last:

@@ -31,7 +31,7 @@ from wallaroo.transport.identity import (
 )
 from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import ends, read, runs_of
-from wallaroo.transport.log_format import Run
+from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.private import make_private, told_as
 
 
@@ -155,7 +155,7 @@ class RecordedLog:
         self.following = log.following
         self.torn = None if torn is None else f"{self._files[-1].path}: {torn}"
 
-    def runs(self, start: int, until: int) -> Iterator[Run]:
+    def runs(self, start: int, until: int) -> Iterator[LoggedRun]:
         """Yield the records from number `start` to before `until`, one run for each block.
 
         Raises:

@@ -16,10 +16,10 @@ from wallaroo.kafka_records import KafkaRecord, KafkaRun
 from wallaroo.records import Consumed
 from wallaroo.topology import Application
 from wallaroo.trace import Lineage
-from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.input_log import LoggedRun, RecordKind
 from wallaroo.user_code.calls import CallSite, instrument
 
-MESSAGES = (Kind.FRAME, Kind.VALUE, Kind.OFFSETS, Kind.CONSUMED)
+MESSAGES = (RecordKind.FRAME, RecordKind.VALUE, RecordKind.OFFSETS, RecordKind.CONSUMED)
 """The kinds of records that hold messages."""
 
 
@@ -73,7 +73,7 @@ class Readable(Protocol):
     ) -> int:
         """Return where a part of this size ends that begins there."""
 
-    def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
+    def runs(self, from_sequence: int, to_sequence: int) -> list[LoggedRun]:
         """Return records in runs."""
 
 
@@ -102,13 +102,13 @@ def refuse_unskippable(log: Readable, position: int, numbers: Collection[int]) -
                 )
 
 
-def skipped(runs: Iterable[Run], numbers: Collection[int]) -> Iterator[Run]:
+def skipped(runs: Iterable[LoggedRun], numbers: Collection[int]) -> Iterator[LoggedRun]:
     """Yield runs of a log, in which the records of these numbers stand alone and are marked."""
     for run in runs:
         start = run.first
         end = start + len(run.payloads)
         here = [number for number in sorted(numbers) if start <= number < end]
-        for number in here if run.kind in (Kind.FRAME, Kind.VALUE) else ():
+        for number in here if run.kind in (RecordKind.FRAME, RecordKind.VALUE) else ():
             if number > start:
                 yield run.part(start, number)
             alone = run.part(number, number + 1)
@@ -118,11 +118,11 @@ def skipped(runs: Iterable[Run], numbers: Collection[int]) -> Iterator[Run]:
             yield run.part(start, end)
 
 
-def skipped_consumed(run: Run, numbers: Collection[int]) -> list[KafkaRecord]:
+def skipped_consumed(run: LoggedRun, numbers: Collection[int]) -> list[KafkaRecord]:
     """Return the records of a topic that a run of a log holds whole.
 
     Args:
-        run: the run, of the kind `Kind.CONSUMED`.
+        run: the run, of the kind `RecordKind.CONSUMED`.
         numbers: the records that are left out; they are marked.
     """
     records = [one.record for one in run.records() if isinstance(one, Consumed)]

@@ -29,7 +29,7 @@ from wallaroo.transport.changed_topology import (
 )
 from wallaroo.transport.checkpoint import INPUT, CheckpointDirectory
 from wallaroo.transport.identity import CheckpointError, Identity, damaged
-from wallaroo.transport.input_log import InputLog, Kind, Run
+from wallaroo.transport.input_log import InputLog, LoggedRun, RecordKind
 from wallaroo.transport.kafka.context import contexts_of
 from wallaroo.transport.kafka.edges import KafkaEdges, KeptOutputs
 from wallaroo.transport.log_directory import LogEnds
@@ -234,16 +234,16 @@ class Recovery(OnDisk):
         sources = self._application.sources.values()
         return any(isinstance(source.config, kinds) for source in sources)
 
-    def _entries(self, run: Run, kafka: KafkaEdges | None) -> Iterator[Entry | FromTopic]:
+    def _entries(self, run: LoggedRun, kafka: KafkaEdges | None) -> Iterator[Entry | FromTopic]:
         """Yield what a run holds."""
         source = run.source
-        if run.kind is Kind.FRAME:
+        if run.kind is RecordKind.FRAME:
             yield source, list(run.payloads), run.at, None, None
-        elif kafka is not None and run.kind is Kind.OFFSETS:
+        elif kafka is not None and run.kind is RecordKind.OFFSETS:
             partition, first = run.place
             read = kafka.fetch(source, partition, first, first + len(run.payloads) - 1)
             yield FromTopic(source, skipped_of_topic(run.first, read, self._skip), run.at)
-        elif kafka is not None and run.kind is Kind.CONSUMED:
+        elif kafka is not None and run.kind is RecordKind.CONSUMED:
             records = skipped_consumed(run, self._skip)
             contexts = contexts_of(records[0].offset, {one.offset: one.headers for one in records})
             payloads = records if kafka.topics[source].whole else [one.value for one in records]

@@ -12,7 +12,7 @@ from wallaroo.kafka import KafkaSourceConfig
 from wallaroo.records import Consumed, Frame, Value
 from wallaroo.topology import Application
 from wallaroo.trace import Ended
-from wallaroo.transport.log_format import Kind, Run
+from wallaroo.transport.log_format import LoggedRun, RecordKind
 from wallaroo.transport.logged import from_log
 from wallaroo.transport.old_states import Place
 from wallaroo.transport.recording import RecordedLog
@@ -117,13 +117,13 @@ def feed(
                 raise _no_source(application, run)
             run = run.as_ticks  # noqa: PLW2901 - as for a run that has accepted another topology
         generated = run.source and isinstance(sources[run.source].config, GenSourceConfig)
-        if run.kind is Kind.VALUE and not generated:
+        if run.kind is RecordKind.VALUE and not generated:
             raise WallarooError(  # it is pickled, and only a generator's may run code here
                 f"record {run.first} is a generator's value, and source {run.source!r} is no "
                 f"generator in application {application.name!r}. Run the application that was "
                 "recorded; if this is it, the recording is damaged or was changed"
             )
-        if run.kind is Kind.OFFSETS:
+        if run.kind is RecordKind.OFFSETS:
             raise WallarooError(
                 f"record {run.first} and those after it stand in the topic of source "
                 f"{run.source!r}, and not in this log: record a run with --record (kafka-2)"
@@ -148,12 +148,12 @@ def feed(
 
 
 def _contents(
-    application: Application, run: Run, skip: Collection[int]
+    application: Application, run: LoggedRun, skip: Collection[int]
 ) -> tuple[Sequence[Any] | None, int | None]:
     """Return what a machine is fed of a run, and the partition; `None`: single records."""
-    if run.kind is Kind.FRAME:
+    if run.kind is RecordKind.FRAME:
         return list(run.payloads), None
-    if run.kind is not Kind.CONSUMED:
+    if run.kind is not RecordKind.CONSUMED:
         return None, None
     records = skipped_consumed(run, skip)
     config = application.sources[run.source].config
@@ -167,7 +167,7 @@ def _let_ctrl_c_through(ended: Ended) -> None:
         raise KeyboardInterrupt(f"in {ended.where}")
 
 
-def _no_source(application: Application, run: Run) -> WallarooError:
+def _no_source(application: Application, run: LoggedRun) -> WallarooError:
     names = ", ".join(map(repr, application.sources))
     return WallarooError(
         f"record {run.first} is of source {run.source!r}, and application {application.name!r} has "

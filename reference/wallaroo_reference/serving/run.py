@@ -43,7 +43,7 @@ from wallaroo_reference.serving.watch import Watch
 
 
 @dataclass(frozen=True)
-class Run:
+class LiveRun:
     """The parts of a live run.
 
     Args:
@@ -77,7 +77,7 @@ def opened_run(
     addresses: Mapping[str, Address] | None,
     clock: Callable[[], int],
     loop: LoopThread,
-) -> Run:
+) -> LiveRun:
     """Open all parts of a run; nothing is received before `Edges.open`.
 
     Args:
@@ -163,7 +163,7 @@ def opened_run(
         if durable is not None:
             metrics.before_tick(lambda: durable.copy_figures(metrics))
     silence = Silence(application, machine.moment, lambda: machine.open_windows, options.metrics)
-    return Run(inlet, kafka, edges, durable, intake, feeder, machine, stop, silence)
+    return LiveRun(inlet, kafka, edges, durable, intake, feeder, machine, stop, silence)
 
 
 def _on_disk(

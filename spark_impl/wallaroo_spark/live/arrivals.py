@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from wallaroo.records import Assigned, Consumed, End
 from wallaroo.times import SourceMoment
-from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.input_log import LoggedRun, RecordKind
 from wallaroo.transport.logged import TopicPosition
 
 _NOTHING_CAME = SourceMoment(None, None, ended=False)
@@ -32,7 +32,7 @@ class Arrivals:
         for name, position in positions.items():
             self._set(name, dict.fromkeys(position.offsets, _NOTHING_CAME))
 
-    def note(self, runs: Iterable[Run]) -> None:
+    def note(self, runs: Iterable[LoggedRun]) -> None:
         """Note what comes next in the log."""
         times: dict[str, dict[int, SourceMoment]] = {}
         for run in runs:
@@ -42,9 +42,9 @@ class Arrivals:
             if run.source not in times:
                 times[run.source] = dict(self.sources[run.source].partitions)
             own, came = times[run.source], SourceMoment(run.at, run.at, ended=False)
-            if run.kind is Kind.OFFSETS:
+            if run.kind is RecordKind.OFFSETS:
                 own[run.place[0]] = came
-            elif run.kind in (Kind.ASSIGNED, Kind.CONSUMED, Kind.END):
+            elif run.kind in (RecordKind.ASSIGNED, RecordKind.CONSUMED, RecordKind.END):
                 for record in run.records():
                     match record:
                         case Assigned():

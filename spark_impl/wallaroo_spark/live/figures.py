@@ -13,7 +13,7 @@ from wallaroo.metrics.registry import Registry
 from wallaroo.topology import Application
 from wallaroo_spark.live.checkpoint import Checkpoint
 from wallaroo_spark.live.delivery import Holding
-from wallaroo_spark.live.parts import Run
+from wallaroo_spark.live.parts import LiveRun
 from wallaroo_spark.worker.plan import plan
 
 _SIZE = 30.0  # seconds between looks at the checkpoint's size
@@ -30,7 +30,7 @@ class Figures:
     """
 
     def __init__(
-        self, metrics: Registry, application: Application, checkpoint: Checkpoint, run: Run
+        self, metrics: Registry, application: Application, checkpoint: Checkpoint, run: LiveRun
     ) -> None:
         self._metrics = metrics
         self._application = application

@@ -19,15 +19,14 @@ from typing import Any, TypeAlias
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
 from wallaroo.records import Consumed, Record, Value
-from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
+from wallaroo.transport.input_log import InputLog, InputLogError, LoggedRun, RecordKind
 from wallaroo.transport.logged import after, encoded
 from wallaroo_spark.live.arrivals import Arrivals
 from wallaroo_spark.live.offset_log import Log, OffsetLog
 from wallaroo_spark.live.resume import Resume, positions_in
 from wallaroo_spark.live.to_tasks import frames_for_tasks
 from wallaroo_spark.plans.feed import Feed
-from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, pack
-from wallaroo_spark.wire.job import Kind as WireKind
+from wallaroo_spark.wire.job import CaseSpec, HeadBlock, Topic, WireKind, pack
 
 _WAIT = 1.0  # seconds that `latest` may wait for input: Spark asks again at once
 _ROOM = 0.2  # seconds that a source waits for room to plan offsets; so long its close may take
@@ -88,7 +87,7 @@ class LogFeed(Feed):
         resume: Resume,
         timed: bool,
         skip: Collection[int] = (),
-        choose: Callable[[Sequence[Run]], int | None] = lambda _: None,
+        choose: Callable[[Sequence[LoggedRun]], int | None] = lambda _: None,
         topics: Mapping[str, Topic] = MappingProxyType({}),
     ) -> None:
         self._topics = topics
@@ -233,14 +232,14 @@ class LogFeed(Feed):
         for run in self.log.runs(min(wanted, default=0), 1 + max(wanted, default=-1)):
             end = run.first + len(run.payloads)
             here = wanted[bisect_left(wanted, run.first) : bisect_left(wanted, end)]
-            if here and run.kind is Kind.OFFSETS:
+            if here and run.kind is RecordKind.OFFSETS:
                 records |= self._looked_up(run, here)
             elif here:
                 read = run.records()
                 records |= {sequence: read[sequence - run.first] for sequence in here}
         return records
 
-    def _looked_up(self, run: Run, sequences: Sequence[int]) -> dict[int, Record]:
+    def _looked_up(self, run: LoggedRun, sequences: Sequence[int]) -> dict[int, Record]:
         partition, first = run.place
         offsets = [first + sequence - run.first for sequence in sequences]
         found = self.look_up(run.source, partition, offsets)
@@ -278,7 +277,7 @@ class LogFeed(Feed):
         """Return where a micro-batch ends that holds no more offsets than it may."""
         room = self._offsets
         for run in self.log.runs(start, end):
-            if run.kind is Kind.OFFSETS:
+            if run.kind is RecordKind.OFFSETS:
                 if len(run.payloads) > room:
                     return run.first + room
                 room -= len(run.payloads)
@@ -302,7 +301,7 @@ class LogFeed(Feed):
             self._failed(str(error))
             raise
         if end > self.planned:  # else Spark plans it once more
-            planned = sum([len(run.payloads) for run in runs if run.kind is Kind.OFFSETS])
+            planned = sum([len(run.payloads) for run in runs if run.kind is RecordKind.OFFSETS])
             with self._changed:  # what an earlier run has logged was not counted
                 self._waiting_offsets = max(0, self._waiting_offsets - planned)
                 self._changed.notify_all()
@@ -327,9 +326,9 @@ class LogFeed(Feed):
             blocks.append(pack(HeadBlock({0: case}, part, span, topics=topics, most=most)))
         return blocks
 
-    def _there(self, run: Run) -> Run:
+    def _there(self, run: LoggedRun) -> LoggedRun:
         """Return what brokers still have of what an earlier run has logged."""
-        if run.kind is not Kind.OFFSETS or run.first >= self._restored:
+        if run.kind is not RecordKind.OFFSETS or run.first >= self._restored:
             return run
         partition, first = run.place
         there = self.there.get(run.source, {}).get(partition)

@@ -20,7 +20,14 @@ from typing import Any, TypeAlias
 from wallaroo.records import Record
 from wallaroo.transport.identity import RESTORE, CheckpointError
 from wallaroo.transport.input_log import InputLog, InputLogError
-from wallaroo.transport.log_format import Group, Kind, Run, in_groups, offsets_group, offsets_of
+from wallaroo.transport.log_format import (
+    Group,
+    LoggedRun,
+    RecordKind,
+    in_groups,
+    offsets_group,
+    offsets_of,
+)
 from wallaroo.transport.private import sync_directory
 
 Log: TypeAlias = "InputLog | OffsetLog"
@@ -58,7 +65,7 @@ class OffsetLog:
         self._folder = folder
         self.first_sequence = self.next_sequence = first
         self.latest_at = latest_at
-        self._runs: deque[Run] = deque()
+        self._runs: deque[LoggedRun] = deque()
         self._lock = threading.Lock()
 
     @classmethod
@@ -81,8 +88,8 @@ class OffsetLog:
             log = cls(folder, offset.get("first", first) if planned > first else first)
             if planned > first:
                 for name, source, at, numbers, text in offset[RECORDS]:
-                    kind, payload = Kind[name], base64.b64decode(text)
-                    offsets = kind is Kind.OFFSETS
+                    kind, payload = RecordKind[name], base64.b64decode(text)
+                    offsets = kind is RecordKind.OFFSETS
                     payloads = offsets_of(payload, numbers) if offsets else [payload]
                     log._append([(kind, source, at, payloads)])
             if log.next_sequence != planned:
@@ -130,7 +137,7 @@ class OffsetLog:
             raise InputLogError(f"{self._folder} cannot be synced: {error.strerror}") from error
         return self.next_sequence
 
-    def runs(self, from_sequence: int, to_sequence: int) -> list[Run]:
+    def runs(self, from_sequence: int, to_sequence: int) -> list[LoggedRun]:
         """Return the records with ``from_sequence <= sequence < to_sequence``, in runs."""
         with self._lock:
             runs = list(self._runs)
@@ -174,9 +181,11 @@ class OffsetLog:
             for kind, source, at, payloads in groups:
                 self.latest_at = max(self.latest_at, at)
                 # Each record but offsets stands alone, so that the first payload says all.
-                alike = [payloads] if kind is Kind.OFFSETS else [[one] for one in payloads]
+                alike = [payloads] if kind is RecordKind.OFFSETS else [[one] for one in payloads]
                 for some in alike:
-                    self._runs.append(Run(source, self.next_sequence, some, kind, self.latest_at))
+                    self._runs.append(
+                        LoggedRun(source, self.next_sequence, some, kind, self.latest_at)
+                    )
                     self.next_sequence += len(some)
             return self.next_sequence
 

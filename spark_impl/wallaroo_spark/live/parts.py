@@ -14,7 +14,7 @@ from wallaroo_spark.live.query import LiveQuery
 
 
 @dataclass(frozen=True)
-class Run:
+class LiveRun:
     """The parts of a live run.
 
     Args:

@@ -34,7 +34,7 @@ from wallaroo_spark.live.kafka_sinks import KafkaSinks
 from wallaroo_spark.live.kafka_sources import begun_sources, note_fetched, topics_of
 from wallaroo_spark.live.log_feed import LogFeed
 from wallaroo_spark.live.options import SparkOptions
-from wallaroo_spark.live.parts import Run
+from wallaroo_spark.live.parts import LiveRun
 from wallaroo_spark.live.query import LiveQuery
 from wallaroo_spark.live.remote import Remote
 from wallaroo_spark.live.resume import Resume, sources_to_come
@@ -53,7 +53,7 @@ def opened_run(
     addresses: Mapping[str, Address] | None,
     clock: Callable[[], int],
     remote: Remote | None,
-) -> Iterator[Run]:
+) -> Iterator[LiveRun]:
     """Open all parts of a run but Spark, and close them at the end, the last opened first.
 
     Args:
@@ -110,7 +110,7 @@ def opened_run(
             lambda: run.backlog,
             counts_from_progress=True,
         )
-        run = Run(loop, ending, feed, intake, edges, delivery, query, stop)
+        run = LiveRun(loop, ending, feed, intake, edges, delivery, query, stop)
         intake.begin(edges, stop)
         begun = sources.go_on(clock())
         ending.when_failed(lambda: _abandon(run))
@@ -193,7 +193,7 @@ def _sinks(
         )
 
 
-def _abandon(run: Run) -> None:
+def _abandon(run: LiveRun) -> None:
     run.delivery.abandoned = True
     run.query.end()
 

@@ -6,19 +6,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from wallaroo.transport.byte_strings import ByteStrings
-from wallaroo.transport.input_log import Kind, Run
+from wallaroo.transport.input_log import LoggedRun, RecordKind
 from wallaroo.transport.skipping import SkippedPayload, skipped
 from wallaroo_spark.plans.records import run_of
-from wallaroo_spark.wire.job import Frames, Topic, joined
-from wallaroo_spark.wire.job import Kind as WireKind
-from wallaroo_spark.wire.job import Run as WireRun
+from wallaroo_spark.wire.job import Frames, Topic, WireKind, WireRun, joined
 
 _SMALL = 64 * 1024  # bytes of payloads; fewer are not divided among tasks
 _ASSUMED = 100  # bytes of what stands at an offset, where nobody here has read it
 
 
 def frames_for_tasks(
-    runs: Iterable[Run], topics: Mapping[str, Topic], skip: Collection[int], tasks: int
+    runs: Iterable[LoggedRun], topics: Mapping[str, Topic], skip: Collection[int], tasks: int
 ) -> list[Frames]:
     """Return records in consecutive parts of about equal number; in one part if they are small.
 
@@ -32,41 +30,41 @@ def frames_for_tasks(
     return _divided(joined([more for run in runs for more in _sent(run, topics, skip)]), tasks)
 
 
-def _sent(run: Run, topics: Mapping[str, Topic], skip: Collection[int]) -> Iterator[WireRun]:
+def _sent(run: LoggedRun, topics: Mapping[str, Topic], skip: Collection[int]) -> Iterator[WireRun]:
     """Yield a log's run as workers get it."""
     whole = WireRun(0, run.source, run.first, run.payloads, run.at)
     match run.kind:
-        case Kind.FRAME if isinstance(marked := run.payloads[0], SkippedPayload):
+        case RecordKind.FRAME if isinstance(marked := run.payloads[0], SkippedPayload):
             yield whole._replace(kind=WireKind.SKIPPED, items=[marked.why])
-        case Kind.FRAME:
+        case RecordKind.FRAME:
             yield whole
-        case Kind.TICK:
+        case RecordKind.TICK:
             yield whole._replace(kind=WireKind.TICK)
-        case Kind.OFFSETS | Kind.CONSUMED:
+        case RecordKind.OFFSETS | RecordKind.CONSUMED:
             for part in _apart(run, skip):
                 yield _of_topic(part, topics[run.source], skip)
-        case Kind.VALUE | Kind.ASSIGNED | Kind.END:
+        case RecordKind.VALUE | RecordKind.ASSIGNED | RecordKind.END:
             for number, record in enumerate(run.records(), run.first):
                 yield run_of(record, 0, number)
 
 
-def _apart(run: Run, skip: Collection[int]) -> Iterator[Run]:
+def _apart(run: LoggedRun, skip: Collection[int]) -> Iterator[LoggedRun]:
     """Yield the parts of a run: what is left out stands alone, and so does each logged record."""
-    if run.kind is Kind.OFFSETS and not skip:
+    if run.kind is RecordKind.OFFSETS and not skip:
         yield run
         return
     end = run.first + len(run.payloads)
     numbers = {number + more for number in skip for more in (0, 1)}
-    if run.kind is Kind.CONSUMED:
+    if run.kind is RecordKind.CONSUMED:
         numbers = {*range(run.first, end)}
     cuts = sorted({run.first, end, *[one for one in numbers if run.first < one < end]})
     for start, stop in pairwise(cuts):
         yield run.part(start, stop)
 
 
-def _of_topic(run: Run, topic: Topic, skip: Collection[int]) -> WireRun:
+def _of_topic(run: LoggedRun, topic: Topic, skip: Collection[int]) -> WireRun:
     """Return a part that `_apart` has yielded as workers get it."""
-    if run.kind is Kind.OFFSETS:
+    if run.kind is RecordKind.OFFSETS:
         partition, first = run.place
         items = range(first, first + len(run.payloads))
         kind = WireKind.OFFSETS

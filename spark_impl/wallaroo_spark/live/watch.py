@@ -15,7 +15,7 @@ from typing import Any
 from wallaroo.metrics.following import Followed, Visits
 from wallaroo.metrics.registry import Registry
 from wallaroo.topology import SinkId
-from wallaroo.transport.input_log import Run
+from wallaroo.transport.input_log import LoggedRun
 from wallaroo.transport.skipping import MESSAGES
 from wallaroo_spark.wire.job import Address, Report
 from wallaroo_spark.worker.plan import plan
@@ -55,7 +55,7 @@ class Watch:
                     return
             self._reads.append((end, now, Counter({source: records})))
 
-    def choose(self, runs: Sequence[Run]) -> int | None:
+    def choose(self, runs: Sequence[LoggedRun]) -> int | None:
         """Return the first record of a batch that is planned, if it is time to follow one."""
         now = self._metrics.monotonic()
         if self._metrics.on_followed is None or now < self._follow_due:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Value
 from wallaroo.transport.logged import decoded
-from wallaroo_spark.wire.job import Kind, Run, pack
+from wallaroo_spark.wire.job import WireKind, WireRun, pack
 
 
-def run_of(record: Record, case: int, number: int, *, whole: bool = False) -> Run:
+def run_of(record: Record, case: int, number: int, *, whole: bool = False) -> WireRun:
     """Return a record as a run of its own.
 
     Args:
@@ -17,23 +17,23 @@ def run_of(record: Record, case: int, number: int, *, whole: bool = False) -> Ru
         whole: see `KafkaSourceConfig.whole`.
     """
     if isinstance(record, Tick):
-        return Run(case, "", number, [b""], record.at, Kind.TICK)
-    run = Run(case, record.source, number, [b""], record.at)
+        return WireRun(case, "", number, [b""], record.at, WireKind.TICK)
+    run = WireRun(case, record.source, number, [b""], record.at)
     match record:
         case Frame():
             return run._replace(items=[record.payload])
         case Value(value=blob):
             pickled, hindered = decoded(blob)
             if hindered is not None:
-                return run._replace(items=[hindered], kind=Kind.UNPORTABLE)
-            return run._replace(items=[pickled], kind=Kind.VALUES)
+                return run._replace(items=[hindered], kind=WireKind.UNPORTABLE)
+            return run._replace(items=[pickled], kind=WireKind.VALUES)
         case Consumed(record=read):
             items = [read if whole else read.value]
-            return run._replace(items=items, kind=Kind.RECORDS, partitions=(read.partition,))
+            return run._replace(items=items, kind=WireKind.RECORDS, partitions=(read.partition,))
         case Assigned():
             numbers = tuple([number for number, _, _ in record.partitions])
-            return run._replace(kind=Kind.ASSIGNED, partitions=numbers)
+            return run._replace(kind=WireKind.ASSIGNED, partitions=numbers)
         case End(partition=partition):
             of = () if partition is None else (partition,)
-            return run._replace(items=[pack(record)], kind=Kind.END, partitions=of)
+            return run._replace(items=[pack(record)], kind=WireKind.END, partitions=of)
     raise AssertionError(f"a record of an unknown kind: {record}")

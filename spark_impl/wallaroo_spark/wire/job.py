@@ -200,8 +200,8 @@ class CaseSpec:
 Specs = dict[int, CaseSpec]
 
 
-class Kind(StrEnum):
-    """What the records of a `Run` are."""
+class WireKind(StrEnum):
+    """What the records of a `WireRun` are."""
 
     FRAMES = "frames"
     VALUES = "values"
@@ -214,7 +214,7 @@ class Kind(StrEnum):
     END = "end"
 
 
-class Run(NamedTuple):
+class WireRun(NamedTuple):
     """Records that follow each other in the input log.
 
     Args:
@@ -236,15 +236,15 @@ class Run(NamedTuple):
     first: int
     items: Any
     at: int = 0
-    kind: Kind = Kind.FRAMES
+    kind: WireKind = WireKind.FRAMES
     partitions: tuple[int, ...] = ()
 
 
-Frames = list[Run]
+Frames = list[WireRun]
 """Records in the order received, in runs; most are frames."""
 
 
-def joined(runs: Iterable[Run]) -> Frames:
+def joined(runs: Iterable[WireRun]) -> Frames:
     """Return runs in their order; those that follow each other and are alike are joined."""
     frames: Frames = []
     items: list[list[Any]] = []
@@ -259,10 +259,10 @@ def joined(runs: Iterable[Run]) -> Frames:
     return [run._replace(items=_in_one(parts)) for run, parts in zip(frames, items, strict=True)]
 
 
-def _alike(last: Run, run: Run) -> bool:
+def _alike(last: WireRun, run: WireRun) -> bool:
     """Whether the records of both may stand in one run."""
     same = run._replace(first=last.first, items=last.items) == last
-    return same and run.kind is not Kind.OFFSETS
+    return same and run.kind is not WireKind.OFFSETS
 
 
 def _in_one(parts: Sequence[Any]) -> Any:

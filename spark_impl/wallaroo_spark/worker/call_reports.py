@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 
 from wallaroo.metrics.following import Visit, Visits, error_of
-from wallaroo_spark.wire.job import Run, Specs
+from wallaroo_spark.wire.job import Specs, WireRun
 from wallaroo_spark.wire.lineages import Order
 from wallaroo_spark.wire.outbox import Messages
 
@@ -77,7 +77,7 @@ class CallFollower:
 
 
 def follower_of(
-    cases: Specs, runs: Iterable[Run] = (), messages: Iterable[Messages] = ()
+    cases: Specs, runs: Iterable[WireRun] = (), messages: Iterable[Messages] = ()
 ) -> CallFollower | None:
     """Return a follower, if the task has the record that is followed, or a message made from it."""
     sequence = next((case.follow for case in cases.values() if case.follow is not None), None)

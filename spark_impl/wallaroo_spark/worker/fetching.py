@@ -15,7 +15,7 @@ from wallaroo.text import escaped
 from wallaroo.transport.kafka.cluster import Cluster
 from wallaroo.transport.kafka.context import Context, context_of
 from wallaroo.transport.kafka.reader import RunReader
-from wallaroo_spark.wire.job import Fetched, Kind, Run, Topic
+from wallaroo_spark.wire.job import Fetched, Topic, WireKind, WireRun
 
 _CLIENTS = 16  # topics that a process keeps a client of
 _AHEAD = 1_024  # KiB: little more is read than a task wants
@@ -38,17 +38,17 @@ class Fetching:
         contexts: of records that have one, by their numbers, where traces go on.
     """
 
-    def __init__(self, topics: Mapping[str, Topic], frames: Sequence[Run], most: int) -> None:
+    def __init__(self, topics: Mapping[str, Topic], frames: Sequence[WireRun], most: int) -> None:
         self._topics = topics
         self._room = most
         self._taken = 0  # offsets
-        self._wanted = sum([len(run.items) for run in frames if run.kind is Kind.OFFSETS])
+        self._wanted = sum([len(run.items) for run in frames if run.kind is WireKind.OFFSETS])
         self.contexts: dict[int, Context] = {}
         self.fetched = dict.fromkeys(topics, Fetched())
         self._readers = {source: _reader(source, topic) for source, topic in topics.items()}
         places: dict[str, dict[int, range]] = {source: {} for source in topics}
         for run in frames:
-            if run.kind is Kind.OFFSETS:
+            if run.kind is WireKind.OFFSETS:
                 (partition,), there = run.partitions, places[run.source]
                 first = there.get(partition, run.items).start
                 there[partition] = range(first, run.items.stop)
@@ -60,14 +60,14 @@ class Fetching:
         """How many it has fetched."""
         return sum([fetched.records for fetched in self.fetched.values()])
 
-    def of(self, run: Run) -> Iterator[Run]:
+    def of(self, run: WireRun) -> Iterator[WireRun]:
         """Yield a run; if it is of offsets, the records that stand there.
 
         Raises:
             BrokerError: they cannot be read, now or ever.
             TooMuchError: there is more than the task may fetch.
         """
-        if run.kind is not Kind.OFFSETS:
+        if run.kind is not WireKind.OFFSETS:
             yield run
             return
         topic, (partition,) = self._topics[run.source], run.partitions
@@ -93,7 +93,7 @@ class Fetching:
             if isinstance(piece, int):
                 first += piece
             else:
-                yield run._replace(first=first, items=piece, kind=Kind.RECORDS)
+                yield run._replace(first=first, items=piece, kind=WireKind.RECORDS)
                 first += len(piece)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from wallaroo.records import End
 from wallaroo.topology import Sink, Source, Step
 from wallaroo.trace import Reason
 from wallaroo.windowing.watermarks import NO_TIME
-from wallaroo_spark.wire.job import NO_PARTITION, Kind, Run, What, unpack
+from wallaroo_spark.wire.job import NO_PARTITION, What, WireKind, WireRun, unpack
 from wallaroo_spark.wire.lineages import Lineage, Turn
 from wallaroo_spark.wire.outbox import Arrival, Outbox, Times
 from wallaroo_spark.worker import nodes
@@ -35,7 +35,7 @@ from wallaroo_spark.worker.states import States, entity_id
 from wallaroo_spark.worker.tracker import Tracker
 from wallaroo_spark.worker.window_step import WindowStep
 
-_WHAT = {Kind.TICK: What.TICK, Kind.END: What.END, Kind.ASSIGNED: What.ASSIGNED}
+_WHAT = {WireKind.TICK: What.TICK, WireKind.END: What.END, WireKind.ASSIGNED: What.ASSIGNED}
 _NOWHERE = (NO_PARTITION,)
 
 
@@ -68,7 +68,7 @@ class Flow:
         """Hold a group's entities: its state steps run here from now on."""
         self._held = (group, states)
 
-    def take(self, run: Run) -> None:
+    def take(self, run: WireRun) -> None:
         """Process consecutive records of the input log."""
         calls, what = self._calls, _WHAT.get(run.kind, What.MESSAGE)
         tracker, partitions = self.tracker, run.partitions or _NOWHERE
@@ -98,9 +98,9 @@ class Flow:
         except RunEnded:
             self._ended = True
 
-    def _taking(self, run: Run) -> TakeMessage:
+    def _taking(self, run: WireRun) -> TakeMessage:
         """Return the function that processes a record of that run."""
-        if run.kind in (Kind.TICK, Kind.ASSIGNED):
+        if run.kind in (WireKind.TICK, WireKind.ASSIGNED):
             return lambda lineage, item, _: None
         index = self._program.sources[run.source]
         place, failed, follow = (
@@ -108,17 +108,17 @@ class Flow:
             self._calls.failed,
             self._take_at(index),
         )
-        if run.kind in (Kind.FRAMES, Kind.RECORDS):
+        if run.kind in (WireKind.FRAMES, WireKind.RECORDS):
             return follow
-        if run.kind is Kind.VALUES:
+        if run.kind is WireKind.VALUES:
             return lambda lineage, item, _: follow(lineage, unpack(item), None)
 
         def take_without_message(lineage: Lineage, item: Any, _: Any) -> None:
-            if run.kind is Kind.SKIPPED:
+            if run.kind is WireKind.SKIPPED:
                 skipped = DeadLetterError(Reason.DECODE, item, "SkippedRecordError")
                 failed(place, lineage, Reason.DECODE, skipped)
                 return
-            if run.kind is Kind.UNPORTABLE:
+            if run.kind is WireKind.UNPORTABLE:
                 unportable = DeadLetterError(Reason.UNPORTABLE, item)
                 failed(place, lineage, Reason.UNPORTABLE, unportable)
                 return

@@ -26,9 +26,9 @@ from wallaroo_spark.wire.job import (
     Moment,
     Report,
     Row,
-    Run,
     Specs,
     Track,
+    WireRun,
     leaving_tasks,
     moments,
     pack,
@@ -89,7 +89,7 @@ def run_head(block: HeadBlock, shards: int, levels: int) -> list[Row]:
     return rows
 
 
-def _fetched(block: HeadBlock, report: Report, contexts: dict[int, Context]) -> Iterator[Run]:
+def _fetched(block: HeadBlock, report: Report, contexts: dict[int, Context]) -> Iterator[WireRun]:
     """Yield a block's input, with the records of its offsets; what that came to is reported.
 
     `contexts` gets those of the records, by their numbers.

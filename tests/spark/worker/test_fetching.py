@@ -2,7 +2,7 @@
 
 import pytest
 from confluent_kafka import TopicPartition
-from wallaroo_spark.wire.job import Kind, Run, Topic
+from wallaroo_spark.wire.job import Topic, WireKind, WireRun
 from wallaroo_spark.worker.fetching import Fetching, TooMuchError
 
 from wallaroo.transport.kafka.cluster import BrokerError, Cluster
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.xdist_group("Kafka")  # one broker for all of them
 
 
 def offsets(first, partition, *between):
-    return Run(0, "s", first, range(*between), 7, Kind.OFFSETS, (partition,))
+    return WireRun(0, "s", first, range(*between), 7, WireKind.OFFSETS, (partition,))
 
 
 def fetched(topics, *frames, most=1 << 20):

@@ -2,7 +2,7 @@
 
 from counted import Count, line, number, text, whole
 from wallaroo_spark.jvm.pickling import pickle_application
-from wallaroo_spark.wire.job import FINISHED, Address, CaseSpec, HeadBlock, Report, Run, unpack
+from wallaroo_spark.wire.job import FINISHED, Address, CaseSpec, HeadBlock, Report, WireRun, unpack
 from wallaroo_spark.worker import tasks
 from wallaroo_spark.worker.plan import plan
 from wallaroo_spark.worker.segments import MemoryMap
@@ -34,7 +34,7 @@ def test_all_calls_and_visits_inside_a_component_that_is_held_together_count_onc
     assert group.fused
     case = CaseSpec(pickle_application(application), 1, isolated=False, measured=True)
     # The failing call makes the task process its messages once more, with copies.
-    block = HeadBlock({0: case}, [Run(0, "p", 0, [b"a", b"bad", b"a"])])
+    block = HeadBlock({0: case}, [WireRun(0, "p", 0, [b"a", b"bad", b"a"])])
     rows = tasks.run_head(block, 1, 1)
     inside = [unpack(row.block) for row in rows if row.level == 0]
     rows += tasks.run_level(0, inside, MemoryMap(), 1)

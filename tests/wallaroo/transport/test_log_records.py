@@ -23,7 +23,7 @@ from wallaroo.records import (
     Value,
     with_times_that_never_decrease,
 )
-from wallaroo.transport.input_log import InputLog, InputLogError, Kind, Run
+from wallaroo.transport.input_log import InputLog, InputLogError, LoggedRun, RecordKind
 from wallaroo.transport.log_format import bounded
 from wallaroo.transport.stamps import Stamp
 
@@ -84,7 +84,7 @@ def test_kafka_1_a_run_of_offsets_has_a_number_for_each_and_is_read_from_any_of_
     log.append("a", [b"2"], 12)
     assert log.next_sequence == 12
     _, run, _ = log.runs(0, 12)
-    assert (run.kind, run.source, run.first, len(run.payloads)) == (Kind.OFFSETS, "k", 1, 10)
+    assert (run.kind, run.source, run.first, len(run.payloads)) == (RecordKind.OFFSETS, "k", 1, 10)
     assert run.place == (3, 100)
     (run,) = log.runs(5, 8)
     assert (run.first, len(run.payloads), run.place) == (5, 3, (3, 104))
@@ -97,11 +97,11 @@ def test_one_append_of_frames_is_one_run_with_its_arrival_time(log):
     log.append("a", [b"3"])
     log.append_records([Value("g", b"4", 11), Value("g", b"5", 11), Tick(12), End("g", 12)])
     assert [run._replace(payloads=list(run.payloads)) for run in log.runs(1, 7)] == [
-        Run("a", 1, [b"2"], Kind.FRAME, 10),
-        Run("a", 2, [b"3"], Kind.FRAME, 10),
-        Run("g", 3, [b"4", b"5"], Kind.VALUE, 11),
-        Run("", 5, [b""], Kind.TICK, 12),
-        Run("g", 6, [bytes(7)], Kind.END, 12),
+        LoggedRun("a", 1, [b"2"], RecordKind.FRAME, 10),
+        LoggedRun("a", 2, [b"3"], RecordKind.FRAME, 10),
+        LoggedRun("g", 3, [b"4", b"5"], RecordKind.VALUE, 11),
+        LoggedRun("", 5, [b""], RecordKind.TICK, 12),
+        LoggedRun("g", 6, [bytes(7)], RecordKind.END, 12),
     ]
 
 
