@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from wallaroo.kafka_records import KafkaRun
 from wallaroo.overriding import override
@@ -43,9 +43,23 @@ class FromTopic:
     at: int
 
 
-Frames: TypeAlias = tuple[str, Sequence[Any], int, int | None, Contexts | None]
-"""Of a source: frames, or records of consecutive offsets; arrival time, partition, and where the
-records stand, with the traces that they belong to."""
+class Frames(NamedTuple):
+    """Frames of a source, or records of consecutive offsets of a topic, that arrived together.
+
+    Args:
+        source: the source's name.
+        payloads: of the frames; of records what a machine is fed.
+        at: their arrival time, in nanoseconds since 1970.
+        partition: of the topic.
+        contexts: where records stand, with the traces that they belong to.
+    """
+
+    source: str
+    payloads: Sequence[Any]
+    at: int
+    partition: int | None = None
+    contexts: Contexts | None = None
+
 
 Entry: TypeAlias = Frames | Single
 """What is processed together."""

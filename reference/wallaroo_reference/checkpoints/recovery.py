@@ -48,7 +48,7 @@ from wallaroo.transport.stamps import Stamp
 from wallaroo.transport.stored_state import first_accumulator
 from wallaroo_reference.cells import VISITED, UnpackError
 from wallaroo_reference.checkpoints.head import Head, moment_in, places_in
-from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, FromTopic, Left, OnDisk
+from wallaroo_reference.checkpoints.on_disk import ENGINE, Entry, Frames, FromTopic, Left, OnDisk
 from wallaroo_reference.checkpoints.store import FILE, StateFile, latest
 from wallaroo_reference.machine import Machine
 
@@ -238,7 +238,7 @@ class Recovery(OnDisk):
         """Yield what a run holds."""
         source = run.source
         if run.kind is RecordKind.FRAME:
-            yield source, list(run.payloads), run.at, None, None
+            yield Frames(source, list(run.payloads), run.at)
         elif kafka is not None and run.kind is RecordKind.OFFSETS:
             partition, first = run.place
             read = kafka.fetch(source, partition, first, first + len(run.payloads) - 1)
@@ -247,7 +247,7 @@ class Recovery(OnDisk):
             records = skipped_consumed(run, self._skip)
             contexts = contexts_of(records[0].offset, {one.offset: one.headers for one in records})
             payloads = records if kafka.topics[source].whole else [one.value for one in records]
-            yield source, payloads, run.at, records[0].partition, contexts
+            yield Frames(source, payloads, run.at, records[0].partition, contexts)
         else:
             for record in run.records():
                 if isinstance(record, Value):

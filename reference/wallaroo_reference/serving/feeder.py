@@ -31,7 +31,7 @@ from wallaroo.transport.kafka.context import Context, carry_on, contexts_of
 from wallaroo.transport.logged import LoggedSource, LoggedValue
 from wallaroo.transport.skipping import way_past
 from wallaroo.transport.threads import forked_at, in_child
-from wallaroo_reference.checkpoints.on_disk import Entry, FromTopic
+from wallaroo_reference.checkpoints.on_disk import Entry, Frames, FromTopic
 from wallaroo_reference.machine import Machine
 from wallaroo_reference.meter import TooMuchOutputError
 from wallaroo_reference.serving.outbox import HeldSink, Outbox
@@ -164,7 +164,7 @@ class Feeder(Intake):
     @override
     def unprocessed(self) -> int:
         # Those that wait, or waited when the feeder was abandoned.
-        waiting = [len(entry[1]) if isinstance(entry, tuple) else 1 for entry in self._backlog]
+        waiting = [len(one.payloads) if isinstance(one, Frames) else 1 for one in self._backlog]
         return sum(waiting) + self._abandoned
 
     def begin_with(
@@ -185,7 +185,7 @@ class Feeder(Intake):
         if self._over:
             return
         self._received += len(payloads)
-        self._backlog.append((source, payloads, at, None, None))
+        self._backlog.append(Frames(source, payloads, at))
         if self.watch is not None:
             self.watch.came(source, len(payloads))
         if not self._paused:
@@ -209,9 +209,9 @@ class Feeder(Intake):
             return
         for entry in self.pieces(run):
             numbers = 1
-            if isinstance(entry, tuple):
-                numbers = len(entry[1])
-                self.tombstones[run.source] += self._without_value(run.source, entry[1])
+            if isinstance(entry, Frames):
+                numbers = len(entry.payloads)
+                self.tombstones[run.source] += self._without_value(run.source, entry.payloads)
             self._received += numbers
             self._backlog.append(entry)
             if self.watch is not None:
@@ -235,7 +235,7 @@ class Feeder(Intake):
             if isinstance(piece, int):
                 entries.append(_Gap(run.source, piece, run.at, {run.run.partition: behind.first}))
             else:
-                entries.append((run.source, piece, run.at, run.run.partition, contexts))
+                entries.append(Frames(run.source, piece, run.at, run.run.partition, contexts))
             contexts = behind
         return entries
 
@@ -343,7 +343,7 @@ class Feeder(Intake):
     def _feed(self, queue: deque[Entry]) -> int:
         """Feed some of what waits, and hand on its outputs; return how many frames."""
         first, self._context = queue.popleft(), None
-        if not isinstance(first, tuple):
+        if not isinstance(first, Frames):
             record = first.made if isinstance(first, LoggedValue) else first
             self._run(lambda: self._machine.take(record))
             if isinstance(first, _Gap):
@@ -369,7 +369,7 @@ class Feeder(Intake):
             done = self._machine.ended.lineage[0] + 1 - before
         if done < len(payloads):
             rest = None if contexts is None else contexts.behind(done)
-            queue.appendleft((name, payloads[done:], at, partition, rest))
+            queue.appendleft(first._replace(payloads=payloads[done:], contexts=rest))
         if contexts is not None and contexts.by_offset and self._follows:
             for outputs, _ in self._outlets:
                 carry_on(outputs, contexts, before)

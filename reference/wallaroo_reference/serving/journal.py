@@ -19,12 +19,12 @@ from wallaroo.transport.appending import Appender
 from wallaroo.transport.edges import Edges
 from wallaroo.transport.logged import to_log
 from wallaroo.transport.threads import JobThread
-from wallaroo_reference.checkpoints.on_disk import FromTopic, OnDisk
+from wallaroo_reference.checkpoints.on_disk import Frames, FromTopic, OnDisk
 from wallaroo_reference.serving.checkpointing import Checkpoints
 from wallaroo_reference.serving.feeder import Feeder, Intake
 from wallaroo_reference.serving.outbox import Outbox
 
-_Entry: TypeAlias = tuple[str, Sequence[bytes], int] | list[Single] | FromTopic
+_Entry: TypeAlias = Frames | list[Single] | FromTopic
 
 
 class Journal(Intake):
@@ -89,7 +89,7 @@ class Journal(Intake):
 
     @override
     def receive(self, source: str, payloads: Sequence[bytes], at: int) -> None:
-        self._appender.take((source, payloads, at))
+        self._appender.take(Frames(source, payloads, at))
 
     @override
     def receive_records(self, records: Sequence[Single]) -> None:
@@ -113,11 +113,10 @@ class Journal(Intake):
     def _append(self, entry: _Entry) -> None:
         """Log some records, and pass them on."""
         log = self._log
-        if isinstance(entry, tuple):
-            source, payloads, at = entry
-            log.append(source, payloads, at)
+        if isinstance(entry, Frames):
+            log.append(entry.source, entry.payloads, entry.at)
             self._sync()
-            self._feeder.receive(source, payloads, log.latest_at)
+            self._feeder.receive(entry.source, entry.payloads, log.latest_at)
         elif isinstance(entry, FromTopic):
             self._log_run(entry)
             self._sync()
@@ -167,4 +166,4 @@ class Journal(Intake):
 def _numbers(entry: _Entry) -> int:
     if isinstance(entry, FromTopic):
         return entry.run.last + 1 - entry.run.first
-    return len(entry[1]) if isinstance(entry, tuple) else len(entry)
+    return len(entry.payloads if isinstance(entry, Frames) else entry)
