@@ -412,5 +412,5 @@ def refuse_beyond_steps(application: Application, engine: str) -> None:
     """
     for rule, step in rules_beyond_steps(application):
         raise UnsupportedTopology(
-            rule, step, f"{engine} does not run this yet. Write: --engine reference"
+            rule, step, f"{engine} has no such steps yet. Write: --engine reference"
         )

@@ -30,7 +30,7 @@ class Firing(NamedTuple):
         start, end: its bounds, in nanoseconds since 1970.
         time: the event time of the message that it gives.
         parts: accumulators, one or more, to be combined in this order.
-        shared: how many of them, from the end, further windows need too.
+        shared: how many of the last accumulators are also parts of windows that fire later.
         own: it was made for one late message (window-6).
     """
 

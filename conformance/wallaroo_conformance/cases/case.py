@@ -168,8 +168,8 @@ class ConformanceCase:
 
     Args:
         sources: one to three.
-        steps: in the order of the calls. In the builder's form they are rows: no node leads to two
-            steps, and what is in the row of the source before stands before.
+        steps: in the order of the calls. In the builder's form each source has a row of its own:
+            no node leads to two steps, and the rows follow each other in the sources' order.
         sinks: those of one node are made by one call, right behind the node's. Nodes that lead
             nowhere end with `done`.
         partitions: those that steps name by index.

@@ -45,7 +45,7 @@ def failure_of(judge: Judge, failing: Failing, *, reduce: bool) -> Failure:
 
 
 def _reduced(judge: Judge, failing: Failing) -> Failing:
-    """Reduce a case; whatever it comes down to differs in a way in which it differs too."""
+    """Reduce a case to a smaller one that still fails in one of the ways in which it fails."""
     whole = failing
     for _ in range(_MOST_STEPS):
         most = _MOST_CANDIDATES if failing.case.messages <= _LONG else _MOST_OF_LONG

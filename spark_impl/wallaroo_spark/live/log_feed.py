@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
 from wallaroo.records import Consumed, Record, Value
+from wallaroo.transport.identity import RESTORE
 from wallaroo.transport.input_log import InputLog, InputLogError, LoggedRun, RecordKind
 from wallaroo.transport.logged import after, encoded
 from wallaroo_spark.live.arrivals import Arrivals
@@ -259,7 +260,7 @@ class LogFeed(Feed):
         if start > self.log.next_sequence:
             self._failed(
                 f"the checkpoint is half deleted: Spark has committed frames up to {start}, and "
-                f"the input log {self.log.path} ends at {self.log.next_sequence}"
+                f"the input log {self.log.path} ends at {self.log.next_sequence}. {RESTORE}"
             )
             return start
         self._drop_committed(start)

@@ -171,7 +171,7 @@ def _intake(
     watch: Watch | None,
     clock: Callable[[], int],
 ) -> Intake:
-    """Return what appends to the log; without a reader of arrival times there are none in it."""
+    """Return what appends to the log; arrival times are 0 there where nobody will read them."""
     arrival = clock if application.time_decides or own.record or own.checkpoint else lambda: 0
     to_come = sources_to_come(storage.logged, application)
     names = {name: topic.name for name, topic in topics.items()}

@@ -58,7 +58,7 @@ class Messages:
         lineages: the messages' lineages.
         keys: the messages' encoded keys.
         messages: frozen (`wallaroo.copying`).
-        times: the messages' times; empty where time decides nothing.
+        times: the messages' times; empty in an application whose results do not depend on time.
     """
 
     node: int
