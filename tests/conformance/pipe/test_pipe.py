@@ -82,7 +82,7 @@ def test_what_goes_wrong_is_told_apart_and_blamed_on_its_case(
 def test_jobs_begin_small_again_until_one_case_is_to_blame(start: Start, order: str) -> None:
     given = [f"{number}" for number in range(11)]
     given[7] = "die"
-    answers = start(*FAULTY, order).run_many(cases(*given))
+    answers = start(*FAULTY, order, patience=Patience()).run_many(cases(*given))
     wrong = answers.pop(7)
     assert isinstance(wrong, CrashError)
     del given[7]
