@@ -76,21 +76,15 @@ class FindingsObserver(Observer):
 
     @override
     def routed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
-        examined = place.calls + 1 >= place.next_examined
-        if examined:
-            what = "key extractor" if isinstance(place.operation, KeyBy) else "partition function"
+        what = "key extractor" if isinstance(place.operation, KeyBy) else "partition function"
+        if place.stateful is None:
+            self._read(place, lineage, message, copy, f"the {what}")
+        elif place.calls + 1 >= place.next_examined:  # the visit that follows counts
             self._examine_copy(place, lineage, message, copy, f"the {what}")
-        if place.stateful is None:  # else the visit that follows counts
-            place.calls += 1
-            if examined:
-                self._examine_components(place, lineage)
 
     @override
     def timed(self, place: Place, lineage: Lineage, message: Any, copy: Any) -> None:
-        if place.component is None:  # a generator's place; else the decoder has counted
-            place.calls += 1
-        if self._thorough or place.calls <= _ALWAYS:
-            self._examine_copy(place, lineage, message, copy, "the event-time function")
+        self._read(place, lineage, message, copy, "the event-time function")
 
     @override
     def built(
@@ -171,10 +165,7 @@ class FindingsObserver(Observer):
     def encoded(
         self, place: Place, lineage: Lineage, message: Any, copy: Any, written: Output
     ) -> None:
-        place.calls += 1
-        if place.calls >= place.next_examined:
-            self._examine_components(place, lineage)
-            self._examine_copy(place, lineage, message, copy, "the encoder")
+        self._read(place, lineage, message, copy, "the encoder")
 
     @override
     def died(self, place: Place, lineage: Lineage, key: Key | None, dead: DeadLetterError) -> None:
@@ -182,6 +173,13 @@ class FindingsObserver(Observer):
             self._add_finding(FindingKind.UNPORTABLE, place, lineage, key, dead.error)
 
     # -- what is examined -------------------------------------------------------------------------
+
+    def _read(self, place: Place, lineage: Lineage, message: Any, copy: Any, what: str) -> None:
+        """Count a call of what should only read its copy of a message; examine it if it is time."""
+        place.calls += 1
+        if place.calls >= place.next_examined:
+            self._examine_components(place, lineage)
+            self._examine_copy(place, lineage, message, copy, what)
 
     def _examine_components(self, place: Place, lineage: Lineage) -> None:
         """Examine whether a component's own attributes are as they were when the run began.

@@ -24,7 +24,7 @@ MARKS = {
     "w": "the encoder raises",
     "p": "the case's own codec refuses it",
     "r": "the case's own codec refuses a state or an accumulator that holds it",
-    "g": "the message can be pickled, but not read back",
+    "g": "the message is unportable: it can be pickled, but not read back",
     "z": "the message is false, and a message all the same",
     "t": "the message is a tuple, which can be looked up; the case's own codec makes it a list",
 }
