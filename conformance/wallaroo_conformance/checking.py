@@ -16,7 +16,7 @@ from wallaroo_conformance.cases.counterexamples import Counterexample, stored
 from wallaroo_conformance.judge.differences import Crash
 from wallaroo_conformance.judge.law import LawResult, Status
 from wallaroo_conformance.judge.laws import ANSWERS
-from wallaroo_conformance.judge.oracle import reference_oracle
+from wallaroo_conformance.judge.oracle import REFERENCE, definition_oracle
 from wallaroo_conformance.judge.results import Failure, Report, fits, versions
 from wallaroo_conformance.language import check_language
 from wallaroo_conformance.search.budget import Budget, Check, Outcome
@@ -112,9 +112,9 @@ def _checked(search: Search) -> tuple[list[LawResult], list[Failure], list[str]]
 
 
 class _Forgetful:
-    """The reference, which loses each sink's last output: the canary."""
+    """The definition, which loses each sink's last output: the canary."""
 
-    name = "canary"
+    name = REFERENCE  # so the definition judges it, even if it is the reference that is broken
 
     def capabilities(self) -> Capabilities:
         return Capabilities(isolation=frozenset({"isolated"}), live=False)
@@ -123,7 +123,7 @@ class _Forgetful:
         pass
 
     def run(self, case: Case) -> Trace:
-        trace = reference_oracle().reference.run(case)
+        trace = definition_oracle().reference.run(case)
         return replace(trace, outputs={sink: out[:-1] for sink, out in trace.outputs.items()})
 
     def run_many(self, cases: Iterable[Case]) -> list[Trace]:

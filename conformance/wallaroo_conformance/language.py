@@ -8,6 +8,7 @@ that the error must contain, or something that must be built. All other ways to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, permutations
 from typing import Any, TypeAlias
 
 import wallaroo
@@ -65,12 +66,33 @@ def _branches() -> Any:
     return [step.name for step in built.steps if not step.name.startswith("branch")]
 
 
-def _numbers() -> Any:
-    """Return the numbers of the branches of a pipeline merged with itself, and used once more."""
-    begun = _stream()
-    ends = [one.to_sink(_sink()) for one in (begun.merge(begun), begun.to(Same("third")))]
-    steps = wallaroo.build_application("shop", *ends).steps
-    return sorted([step.operation.number for step in steps if isinstance(step.operation, Branch)])
+_USES: Mapping[str, Callable[[Any], Any]] = {
+    "done": lambda pipeline: pipeline.done(),
+    "sent": lambda pipeline: pipeline.to_sink(_sink()),
+    "computed": lambda pipeline: pipeline.to(Same("computed")).done(),
+    "keyed": lambda pipeline: pipeline.collect().done(),
+    "merged with itself": lambda pipeline: pipeline.merge(pipeline).done(),
+}
+
+
+def _numbers() -> dict[str, list[int]]:
+    """Return the numbers of the branches of a pipeline that is used in two ways, or in one."""
+    found = {}
+    for uses in (*combinations(_USES, 1), *permutations(_USES, 2)):
+        begun = _stream()
+        steps = wallaroo.build_application("shop", *[_USES[use](begun) for use in uses]).steps
+        branches = [step.operation for step in steps if isinstance(step.operation, Branch)]
+        found[" and ".join(uses)] = sorted([branch.number for branch in branches])
+    return found
+
+
+def _all_numbers() -> dict[str, list[int]]:
+    """Return what the numbers must be: from 0 on, if there are several uses."""
+    found = {}
+    for uses in (*combinations(_USES, 1), *permutations(_USES, 2)):
+        several = len(uses) + ("merged with itself" in uses)
+        found[" and ".join(uses)] = [*range(several)] if several > 1 else []
+    return found
 
 
 _REFUSALS: Mapping[Law, Sequence[Mistake]] = {
@@ -134,10 +156,7 @@ _BUILT: Mapping[Law, tuple[Callable[[], Any], Any]] = {
         "graph-2",
         "numbered",
         "each use of a pipeline has a number, and so has each side of a merge",
-    ): (
-        _numbers,
-        [0, 1, 2],
-    ),
+    ): (_numbers, _all_numbers()),
 }
 """What is built, and what it must be."""
 

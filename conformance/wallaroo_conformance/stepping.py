@@ -10,6 +10,7 @@ from wallaroo.errors import UnsupportedTopology
 from wallaroo.records import Tick
 from wallaroo.times import TIME_END
 from wallaroo.trace import Trace
+from wallaroo.user_code.failure import describe_error
 from wallaroo_conformance.cases.building import assemble, engine_case
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.generating import generate
@@ -47,6 +48,13 @@ def _reduced(engine: Engine, case: ConformanceCase, wrong: str) -> Failure:
 
 def _wrong(engine: Any, case: ConformanceCase) -> str | None:
     """Return what an engine does wrong behind a case's input; `None`: it was not asked."""
+    try:
+        return _stepped(engine, case)
+    except Exception as error:  # noqa: BLE001 - an engine may raise anything
+        return f"the engine raised {type(error).__name__}: {describe_error(error)}"
+
+
+def _stepped(engine: Any, case: ConformanceCase) -> str | None:
     run = engine_case(case, assemble(case))
     if case.ended or not run.application.window_steps:
         return None

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +38,7 @@ from wallaroo_reference.options import CheckpointOptions
 if TYPE_CHECKING:
     from wallaroo.transport.stored import StoredCheckpoint
 
-_SMALL: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1, "records_a_life": 2}
+_SMALL: Final[Mapping[str, Any]] = {"first_sequence": 2**32 - 1, "lives": (1, 2)}
 """`Case.options` that bring large numbers and restarts, which long runs have, into short ones.
 
 The second frame's sequence number needs more than 32 bits. The first is a multiple of 3 and 5: what
@@ -65,9 +66,9 @@ class ReferenceEngine:
         """Run one case.
 
         Options: with ``thorough=True`` it looks for findings at every call. ``first_sequence=N``
-        numbers the frames from N inside the machine, while the trace counts from 0 as always. After
-        each N records with ``records_a_life=N`` the run goes on with a new machine, from what a
-        checkpoint keeps of the one before; it must not show (recover-1).
+        numbers the frames from N inside the machine, while the trace counts from 0 as always. With
+        ``lives=(N, ...)`` the run goes on with a new machine after N records, and so on in turn,
+        from what a checkpoint keeps of the one before; it must not show (recover-1).
         """
         stepper = _Stepper(self, case)
         for batch in _batches(case):
@@ -134,7 +135,7 @@ class ReferenceEngine:
         how: dict[str, Any] = {
             "partitions": case.partitions or 1,
             "on_error": case.on_error,
-            "keeps": "records_a_life" in case.options,
+            "keeps": "lives" in case.options,
         }
         if case.isolation == "trusting":
             return Compiled(case.application, **how)
@@ -178,7 +179,8 @@ class _Stepper:
         self._make = partial(engine.machine, case)
         self._machine = self._make()
         self._first = self._machine.sequence = case.options.get("first_sequence", 0)
-        self._life = self._rest = case.options.get("records_a_life", sys.maxsize)
+        self._lives = cycle(case.options.get("lives", (sys.maxsize,)))
+        self._rest = next(self._lives)  # records that this machine still gets
         self._kept = Kept(self._machine)
         # What came of the machines before this one.
         self._outputs: dict[SinkId, list[Output]] = {sink: [] for sink in self._machine.outputs}
@@ -240,7 +242,7 @@ class _Stepper:
         self._kept.take(self._machine)
         self._machine = self._make()
         self._kept.put(self._machine)
-        self._rest = self._life
+        self._rest = next(self._lives)
 
     def _collect(self) -> None:
         """Take outputs and dead letters out of the machine."""

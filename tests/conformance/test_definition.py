@@ -57,7 +57,7 @@ def test_a_failure_of_the_reference_says_who_judged_it():
 @pytest.mark.usefixtures("forgotten")
 def test_a_reference_that_raises_is_broken_not_the_check():
     with broken("falsy filtered").patch.in_place():  # it asks for the truth of what refuses
-        report = check_engine(REFERENCE, Check(Budget(200), counterexamples=None, fail_fast=True))
+        report = check_engine(REFERENCE, Check(Budget(500), counterexamples=None, fail_fast=True))
     assert report.problems == ()
     assert ["compute-1" in failure.rules for failure in report.failures] == [True]
 

@@ -15,9 +15,8 @@ from typing import Any, Literal, TypeAlias
 
 from wallaroo.engine import Isolation, OnError
 from wallaroo.trace import canonical_json
-from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, STATEFUL
+from wallaroo_conformance.cases.operators import AGGREGATIONS, ALTERING, STATEFUL, value_of
 from wallaroo_conformance.cases.operators.marks import CODED, ENDS_THE_RUN
-from wallaroo_conformance.cases.operators.triples import decoded
 
 FORMAT = "wallaroo-case/1"
 
@@ -48,7 +47,7 @@ class SourceSpec:
         decoder: name of its decoder.
         event_time: name of its function, `None`: event times are arrival times.
         idle_after, max_ahead: nanoseconds; without an event time there is no `max_ahead`.
-        generator: it has no decoder; its frames are a generator's values.
+        generator: its decoder makes a generator's values of its frames; these have no payload.
         topic: how many partitions of a Kafka topic it reads at first; 0: it has no topic.
     """
 
@@ -217,12 +216,14 @@ class ConformanceCase:
         return not ALTERING.isdisjoint([*used, *[source.event_time for source in self.sources]])
 
     @property
-    def shown_by_codec(self) -> bool:
-        """Whether the case's own codec shows how often there is a copy.
+    def shows_copies(self) -> bool:
+        """Whether it is seen how often there is a copy.
 
-        It does if it changes a message, or ends the run where it refuses one, or a state.
+        It is if what cannot be read back ends the run, and if the case's own codec changes a
+        message, or ends the run where it refuses one, or a state.
         """
-        return self.asks_codec and any(_shows_copies(entry.payload) for entry in self.inputs)
+        own = self.asks_codec
+        return any(_shows_copies(entry.payload, by_codec=own) for entry in self.inputs)
 
     @property
     def asks_codec(self) -> bool:
@@ -309,11 +310,14 @@ def fitting(entry: Input, sources: Sequence[SourceSpec]) -> Input:
     if entry.what in ("tombstone", "hole"):
         of_topic = any(source.topic for source in sources if source.id == entry.source)
         return entry if of_topic else replace(entry, what="frame")
-    if not any(source.generator for source in sources if source.id == entry.source):
+    generators = [one for one in sources if one.generator and one.id == entry.source]
+    if not generators:
         return replace(entry, what="end") if entry.what in ("failed", "exited") else entry
     if entry.what == "frame":
+        if _shows_copies(entry.payload, by_codec=False):  # a generator's values are copied
+            return replace(entry, payload=b"", what="exited")
         try:
-            given = decoded(entry.payload)
+            given = value_of(generators[0].decoder, entry.payload)
         except ValueError:
             given = None
         return entry if given is not None else replace(entry, payload=b"a 0 m")
@@ -326,6 +330,7 @@ def ends(nodes: Sequence[int], steps: Sequence[StepSpec], encoder: str) -> tuple
     return tuple([SinkSpec(node, encoder) for node in nodes if node not in taken])
 
 
-def _shows_copies(payload: bytes) -> bool:
-    ends_the_run = ENDS_THE_RUN.encode() in payload and (b"p" in payload or b"r" in payload)
-    return ends_the_run or CODED.encode() in payload
+def _shows_copies(payload: bytes, *, by_codec: bool) -> bool:
+    refused = (b"g", b"p", b"r") if by_codec else (b"g",)
+    ends_the_run = ENDS_THE_RUN.encode() in payload and any(mark in payload for mark in refused)
+    return ends_the_run or (by_codec and CODED.encode() in payload)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from wallaroo.times import TIME_END
 from wallaroo_conformance.cases.case import (
@@ -30,6 +30,7 @@ from wallaroo_conformance.cases.case import (
     What,
     WindowKind,
     WindowSpec,
+    fitting,
 )
 from wallaroo_conformance.cases.composing import graph, row, step, together
 from wallaroo_conformance.cases.operators import (
@@ -78,9 +79,11 @@ def generate(
         simple: the share of cases with messages of any form, without time and windows.
         kafka: some cases read and write Kafka.
     """
-    rng = Random(random_seed)  # noqa: S311 - no secret
+    seeds = Random(random_seed)  # noqa: S311 - no secret
     found: dict[ConformanceCase, None] = {}
     while len(found) < count:
+        # What is drawn for one case does not depend on what others have drawn.
+        rng = Random(seeds.getrandbits(64))  # noqa: S311 - no secret
         small = rng.random() < 1 / 4
         if rng.random() < simple:
             case = _case_of_anything(rng, _ANYTHING[tone])
@@ -126,7 +129,7 @@ class _Table:
             *self.aggregations * triples,
         )
         self.of_graphs = (*self.operators, *KEYS.choices(tone, common=1, triples=True))
-        self.of_graphs += (*GRAPH, *GRAPH, "merge")
+        self.of_graphs += (*(GRAPH * 3),)
         self.narrow = tuple(
             [name for name in STEPS.choices(tone, triples=triples) if STEPS.has(name, Trait.NARROW)]
         )
@@ -141,6 +144,9 @@ _ANYTHING, _TRIPLES = (
     {tone: _Table(tone, triples=triples) for tone in _TONES} for triples in (False, True)
 )
 _SHAPES: tuple[Shape, ...] = ("single", "keyed", "keyed", "keyed", "u64")
+_VALUES = tuple(
+    [name for name in DECODERS.having(Trait.OF_VALUES) if not DECODERS.has(name, Trait.OF_TRIPLES)]
+)
 _RARE = {b"many", b"k" * 300}
 _LARGE = b"a" * 70_000
 _DEEP = 1 / 32
@@ -152,8 +158,12 @@ _PAYLOAD_TABLE = (*(PAYLOADS[:_COMMON] * 3), *_MARKED, *PAYLOADS)
 def _case_of_anything(rng: Random, table: _Table) -> ConformanceCase:
     decoders = rng.choices(table.decoders, k=rng.choice((1, 1, 1, 2, 2, 2, 3)))
     sources = [SourceSpec(number, decoder) for number, decoder in enumerate(decoders)]
-    inputs = tuple([_input(rng, len(sources)) for _ in range(_count(rng))])
-    return replace(_rows(rng, sources, table), inputs=inputs)
+    case = _rows(rng, sources, table)
+    inputs = [_input(rng, len(sources)) for _ in range(_count(rng))]
+    if rng.random() < 1 / 12:  # values of any type that no decoder has made
+        sources[-1] = SourceSpec(len(sources) - 1, rng.choice(_VALUES), generator=True)
+    inputs = [fitting(entry, sources) for entry in inputs]
+    return replace(case, sources=tuple(sources), inputs=tuple(inputs))
 
 
 def _count(rng: Random) -> int:
@@ -233,10 +243,11 @@ def _route(rng: Random, partition: PartitionSpec, table: _Table) -> str:
 
 _RANGES = (
     *((10, None), (10, None), (7, None), (1, None)),
-    *((10, 4), (10, 5), (6, 2), (12, 3), (30, 5), (40, 10)),
+    *((10, 4), (5, 2), (7, 3), (10, 5), (6, 2), (12, 3), (30, 5), (40, 10)),
 )
 _DELAYS = (0, 0, 0, 3, 5, 10, 10, 30)
-_BEGINNINGS = (*((0,) * 6), 1_000, 1_790_000_000_000_000_000)
+_REAL = 1_790_000_000_000_000_000 - 20  # a second ends within a case
+_BEGINNINGS = (*((0,) * 6), 1_000, _REAL)
 """Arrival times of first records: mostly 1970, which reduces well, and now and then a real one."""
 _PLACING = "place-in-oldest-window"
 _POLICIES = ("dead-letter", "dead-letter", "drop", "fire-per-message", _PLACING, _PLACING)
@@ -268,6 +279,8 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     about = "all" if plain else rng.choice(_ABOUT)
     if about != "all" and rng.random() < 2 / 3:
         sources = sources[:1]
+    if about == "time":
+        sources = [replace(source, event_time=source.event_time or _TIME) for source in sources]
     records = _Records(rng, about, plain=plain, many_keys=many_keys)
     if plain:
         sources = [SourceSpec(0, _DECODER, None if sources[0].event_time is None else _TIME)]
@@ -275,14 +288,18 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     else:
         if records.all_equal:
             sources = [replace(source, event_time=None) for source in sources]
-        if about == "states":
-            sources = sources[:1]
+        sources = sources[:1] if about == "states" else sources
+        if about == "states" and rng.random() < 1 / 2:
             case = _rows(rng, sources, table, table.stateful)
         elif about == "all" and rng.random() < 1 / 4:
             case = _rows(rng, sources, table)
         else:
             shared = rng.random() < 1 / 5  # all state computations are over one state partition
-            if about == "windows":
+            if about == "states":
+                steps = [step(rng.choice((_LETTER, *table.routes)))] * (rng.random() < 4 / 5)
+                steps += [step(rng.choice(table.stateful)) for _ in range(rng.choice((1, 2, 3)))]
+                shared = shared or rng.random() < 1 / 3
+            elif about in ("windows", "time"):
                 steps = _windows_in_a_row(rng, len(sources), table)
             else:
                 steps = _graph(rng, len(sources), table, many_keys=many_keys)
@@ -290,11 +307,12 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
             case = _with_other_sinks(rng, case)
     expire_after = rng.choice((10, 5, 20) if about == "states" else (None, 10, 5, 20))
     partitions = [replace(one, expire_after=expire_after) for one in case.partitions]
-    most = max([_count(rng) for _ in range(2 if about == "windows" else 1)])
+    most = max([_count(rng) for _ in range(2 if about in ("windows", "time") else 1)])
     case = replace(case, partitions=tuple(partitions))
+    inputs = [fitting(records.next(sources), sources) for _ in range(most)]
     return replace(
         case if records.unit == 1 else _longer(case, records.unit),
-        inputs=tuple([records.next(sources) for _ in range(most)]),
+        inputs=tuple(inputs),
         ended=rng.random() < 3 / 8,  # else all that fails might fail at the end
         codec=records.codec,
     )
@@ -393,6 +411,10 @@ def _windows_in_a_row(rng: Random, sources: int, table: _Table) -> list[StepSpec
     if len(names) > 1 and rng.random() < 1 / 2:
         names[0] = _PASSING
     windows = [step(name, window=_window(rng, name, policies, kinds)) for name in names]
+    if len(names) > 1 and rng.random() < 1 / 3:  # what the first gives is late at the second
+        spec = WindowSpec("range", rng.choice((1, 7, 10)), late=rng.choice(policies))
+        first = rng.choice((WindowSpec("count", 2, timeout=40), WindowSpec("range", 7, delay=30)))
+        windows = [replace(windows[0], window=first), replace(windows[1], window=spec)]
     merged = [step("merge", 0, 1)] * (sources > 1)
     return [*merged, *[step(_LETTER)] * (rng.random() < 4 / 5), *windows]
 
@@ -453,7 +475,9 @@ class _Records:
     def __init__(self, rng: Random, about: str, *, plain: bool, many_keys: bool) -> None:
         self._rng = rng
         self._marks: Sequence[str | None] = (None,)
-        if about != "all":
+        if about == "time":
+            pass  # when windows fire is all that matters
+        elif about != "all":
             self._marks = (None, *rng.sample(_MARKS_ABOUT[about], rng.choice((1, 1, 2))))
         elif not plain and rng.random() < 4 / 5:
             own = rng.sample(_WRONG, rng.choice((1, 1, 2)))
@@ -467,24 +491,19 @@ class _Records:
         self._change = rng.choice((0.0, 1 / 10))
         self._of = ("abcdefghijkl", "abcdefghijkl", "a") if many_keys else ("a", "ab", "abc")
         self._whats = _WHATS
+        self._habits = _HABITS_ABOUT_TIME if about == "time" else _HABITS
         self._draw_habits()
         self.unit = rng.choice((*((1,) * 11), 100))
         """Times and durations are about so many times as long."""
-        self._event = TIME_END - 40 if rng.random() < 1 / 32 else 0
         self._at = rng.choice(_BEGINNINGS)
+        self._event = rng.choice((0, self._at)) if rng.random() < 31 / 32 else TIME_END - 40
         self._number = rng.randrange(6)  # says which error a mark is
 
     def _draw_habits(self) -> None:
         """Draw what records have in common; in some cases others come later."""
         rng = self._rng
         self._letters = "a" if self.all_equal else rng.choice(self._of)
-        self._steps: Sequence[int] = rng.choice(
-            ((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3), (0, 1, 1, 2))
-        )
-        self._gaps: Sequence[int] = rng.choice(_GAPS)
-        self._late: Sequence[int] = rng.choice(
-            ((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25), (0, 0, 30, 70))
-        )
+        self._steps, self._gaps, self._late = map(rng.choice, self._habits)
 
     def next(self, sources: Sequence[SourceSpec]) -> Input:
         """Return one more record."""
@@ -527,10 +546,28 @@ _GAPS = (
     *((0,), (0,), (0,)),  # what an engine takes at once
     *_PAUSES,
 )
-_ODD_TIMES = (*(("x", "yes", "one", "half", "below") * 2), str(1 << 63), str(TIME_END - 1))
+_Durations: TypeAlias = Sequence[int]
+_LATE: Sequence[_Durations] = (
+    *((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25), (0, 0, 30, 70)),
+)
+_HABITS: Sequence[Sequence[_Durations]] = (
+    ((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3), (0, 1, 1, 2)),
+    _GAPS,
+    _LATE,
+)
+_HABITS_ABOUT_TIME: Sequence[Sequence[_Durations]] = (
+    ((0, 1, 3), (0, 1, 1, 2)),
+    ((0,), (0,), *_PAUSES),
+    ((0, 1, 2, 3, 4), (0, 0, 0, 2, 5, 9), _LATE[2]),
+)
+"""How far event times go on, arrival times go on, and records are behind: much is near together."""
+_ODD_TIMES = (
+    *(("x", "yes", "one", "half", "below") * 2),
+    *map(str, (1 << 63, 1 << 70, TIME_END - 1)),
+)
 """Mostly no event times; and the last one."""
 _WRONG = (*MARKS, *"uco", *(("no event time",) * 3), "filtered", "filtered", "not decoded")
-_ABOUT = (*("all",) * 9, *("windows",) * 5, "states", "states")
+_ABOUT = (*("all",) * 9, *("windows",) * 5, *("time",) * 3, "states", "states")
 """What a case is about: rare things of one sort come together where there is nothing else."""
 _MARKS_ABOUT = {"windows": "ucon", "states": "bsvv"}
 _WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4), "end", "failed")

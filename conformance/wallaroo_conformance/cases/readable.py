@@ -12,10 +12,11 @@ from typing import Any
 from wallaroo.components import OwnState
 from wallaroo.kafka_records import KafkaRecord, kafka_timestamp
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
-from wallaroo_conformance.cases.building import calls, states, used_by
+from wallaroo_conformance.cases.building import calls, expression, states, used_by
 from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.operators import DECODERS
 from wallaroo_conformance.cases.operators.triples import Values, deserialize, serialize
-from wallaroo_conformance.cases.records import input_log_of
+from wallaroo_conformance.cases.records import input_log_of, with_entries
 
 _CATALOGUE = "wallaroo_conformance.cases.operators"
 
@@ -105,9 +106,6 @@ class _Text:
     def need_records(self, case: ConformanceCase) -> None:
         """Note what a case's own text needs to have imported."""
         records = [record for record in input_log_of(case) if not _is_plain(record)]
-        for record in records:
-            if isinstance(record, Value) and type(record.value).__module__.startswith(_CATALOGUE):
-                self._include(type(record.value))
         kinds = sorted({type(record).__name__ for record in records})
         if kinds:
             self._imports.add(f"from wallaroo.records import {', '.join(kinds)}")
@@ -183,7 +181,8 @@ def _first_line(node: ast.stmt) -> int:
 def _components(case: ConformanceCase) -> list[Any]:
     """Return the components that a user would write."""
     used = [table[name] for table, name in used_by(case)]
-    values = [Values] if any(source.generator for source in case.sources) else []
+    generators = [source for source in case.sources if source.generator]
+    values = [Values] * bool(generators) + [DECODERS[source.decoder] for source in generators]
     codec = (serialize, deserialize) if case.codec else ()
     return [one for one in (*values, *used, *codec) if one is not kafka_timestamp]
 
@@ -198,12 +197,23 @@ def _application(case: ConformanceCase) -> str:
 
 def _input(case: ConformanceCase) -> str:
     lines = []
-    for record in input_log_of(case):
+    decoders = {source.id: source.decoder for source in case.sources}
+    for entry, record in with_entries(case):
         shown = repr(record)
         if isinstance(record, Frame) and _is_plain(record):
             shown = f'("{record.source}", {record.payload!r})'
+        elif isinstance(record, Value) and entry is not None:
+            made = _value_text(decoders[entry.source], entry.payload)
+            shown = f'Value("{record.source}", {made}, {record.at})'
         lines.append(f"    {shown},\n")
     return f"INPUT: list[Any] = [\n{''.join(lines)}]"
+
+
+def _value_text(decoder: str, payload: bytes) -> str:
+    """Return how a generator's value is made of a payload."""
+    shown = expression(DECODERS, decoder)
+    made = f"{shown}().decode" if inspect.isclass(DECODERS[decoder]) else shown
+    return f"{made}({payload!r})"
 
 
 def _is_plain(record: Record) -> bool:

@@ -128,7 +128,8 @@ def _values(case: ConformanceCase) -> Iterator[tuple[str, Any, Any]]:
     """Yield what is named in a case, the name, and what could be named there."""
     for source in case.sources:
         own = [name for name in DECODERS if source.topic or not DECODERS.has(name, Trait.OF_TOPIC)]
-        yield "decoder", source.decoder, own
+        values = DECODERS.having(Trait.OF_VALUES)
+        yield "decoder", source.decoder, values if source.generator else own
         yield "number of partitions read", source.topic, (0, *TOPICS_READ)
         yield "event time", source.event_time, (None, *EVENT_TIMES)
     for spec in case.partitions:
@@ -179,6 +180,8 @@ def _run_problems(case: ConformanceCase) -> Iterator[str]:
             yield f"an arrival time is an int of 0 or more, not {entry.at!r}"
         if fitting(entry, case.sources).what == "frame" != entry.what:
             yield f"source {entry.source} has no topic, which a {entry.what} stands in"
+        elif entry.what == "frame" and fitting(entry, case.sources) != entry:
+            yield f"no value for the generator {entry.source}: {entry.payload!r}"
         if type(entry.partition) is not int or not 0 <= entry.partition < PARTITION_END:
             yield f"no partition has the number {entry.partition!r}"
     if any(size < 1 for size in case.batches or ()):

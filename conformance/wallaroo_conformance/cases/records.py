@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from wallaroo.kafka_records import Header, KafkaRecord
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
 from wallaroo_conformance.cases.case import SOURCES, ConformanceCase, Input, SourceSpec
+from wallaroo_conformance.cases.operators import value_of
 from wallaroo_conformance.cases.operators.topics import TEXT_HEADER
-from wallaroo_conformance.cases.operators.triples import decoded
 
 HOLE = 3
 """Offsets of a hole, which hold nothing."""
@@ -17,18 +17,22 @@ _PARTS = 3
 
 def input_log_of(case: ConformanceCase) -> list[Record]:
     """Return a case's records: what a source that has ended gives is left out."""
+    return [record for _, record in with_entries(case)]
+
+
+def with_entries(case: ConformanceCase) -> Iterator[tuple[Input | None, Record]]:
+    """Yield a case's records, each with the entry that it is made of, if there is one."""
     sources = {source.id: _Source(source) for source in case.sources}
     latest = case.inputs[0].at if case.inputs else 0
-    records: list[Record] = [one for source in sources.values() for one in source.begin(latest)]
+    yield from [(None, one) for source in sources.values() for one in source.begin(latest)]
     for entry in case.inputs:
         latest = max(latest, entry.at)
         if entry.what == "tick":
-            records.append(Tick(entry.at))
+            yield entry, Tick(entry.at)
         else:
-            records += sources[entry.source].give(entry)
+            yield from [(entry, one) for one in sources[entry.source].give(entry)]
     if case.ended:
-        records += [one for source in sources.values() for one in source.end(latest)]
-    return records
+        yield from [(None, one) for source in sources.values() for one in source.end(latest)]
 
 
 def topic_of(source: int) -> str:
@@ -76,7 +80,7 @@ class _Source:
 
     def _received(self, entry: Input) -> Record:
         if self._spec.generator:
-            return Value(self._name, decoded(entry.payload), entry.at)
+            return Value(self._name, value_of(self._spec.decoder, entry.payload), entry.at)
         return Frame(self._name, entry.payload, entry.at)
 
     def _consumed(self, entry: Input) -> Iterator[Record]:

@@ -249,7 +249,8 @@ def _windows(window: WindowSpec) -> Iterator[WindowSpec]:
 def _sources(source: SourceSpec) -> Iterator[SourceSpec]:
     # All decoders: one decoder's messages are seldom halfway to another's.
     for decoder in tuple(DECODERS)[: _RANK[source.decoder]]:
-        yield replace(source, decoder=decoder)
+        if not source.generator or DECODERS.has(decoder, Trait.OF_VALUES):
+            yield replace(source, decoder=decoder)
     if source.topic:
         received = None if source.event_time is None else own_time.__name__
         yield replace(source, topic=0, decoder=_TRIPLE_DECODER, event_time=received)

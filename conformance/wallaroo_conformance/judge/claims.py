@@ -66,10 +66,10 @@ class Claims:
             return _ONE_PARTITION
         if trusting and case.alters:
             return "trusting mode is not promised to components that alter what they read"
-        if trusting and case.shown_by_codec:
+        if trusting and case.shows_copies:
             return (
-                "trusting mode copies as often as it likes, which a codec that changes values, or "
-                "ends the run, shows"
+                "trusting mode copies as often as it likes, which a codec that changes values "
+                "shows, and a copy that ends the run"
             )
         return None
 

@@ -20,7 +20,7 @@ from wallaroo.kafka_records import KafkaRecord
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Unused, Value
 from wallaroo.trace import in_base64
 from wallaroo_conformance.cases.case import ConformanceCase
-from wallaroo_conformance.cases.records import input_log_of
+from wallaroo_conformance.cases.records import with_entries
 
 PROTOCOL = "wallaroo-engine/1"
 SCHEMA = Path(__file__).parent / "schema.json"
@@ -78,7 +78,11 @@ def take_over_standard_streams() -> tuple[IO[bytes], Callable[[bytes], None]]:
 
 def case_message(number: int, case: ConformanceCase, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return a case of a job, with its records."""
-    records = [_record(record) for record in input_log_of(case)]
+    records = []
+    for entry, record in with_entries(case):
+        records.append(_record(record))
+        if isinstance(record, Value) and entry is not None:
+            records[-1]["payload"] = in_base64(entry.payload)
     form: dict[str, Any] = {"id": number, "case": case.to_json(), "records": records}
     if options:
         form["options"] = dict(options)
@@ -118,7 +122,7 @@ def _record(record: Record) -> dict[str, Any]:
         payload = in_base64(record.payload)
         return {"what": "frame", "source": record.source, "at": record.at, "payload": payload}
     if isinstance(record, Value):
-        return {"what": "value", "source": record.source, "at": record.at, "value": record.value}
+        return {"what": "value", "source": record.source, "at": record.at}
     if isinstance(record, End):
         failed: dict[str, Any] = {"error_type": record.error_type, "ends_run": record.ends_run}
         if record.partition is not None:

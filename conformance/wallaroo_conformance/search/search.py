@@ -95,7 +95,7 @@ class Search:
         self.problems: list[str] = []
         """Why a check's search ended early."""
         self._watcher = watcher or (lambda progress: None)
-        self._only_simple = False  # the engine has refused most graphs
+        self._drawn = self._taken = 0  # graphs so far
 
     def replay(self, cases: Iterable[ConformanceCase]) -> None:
         """Run cases that are given, such as stored counterexamples."""
@@ -134,12 +134,13 @@ class Search:
             if left is not None and left <= 0:
                 break
             self._tell("searching")
-            chunk = self._generation.next_chunk(left, simple=self._only_simple)
+            refused = self._drawn >= _FEW and _MOSTLY_REFUSED * self._taken < self._drawn
+            chunk = self._generation.next_chunk(left, simple=refused)
             before = self.findings.generated
             answered = self._judge.try_cases(chunk)
             if self.findings.generated - before == len(chunk):
-                drawn, taken = _graphs(chunk), _graphs(answered)
-                self._only_simple |= drawn >= _FEW and _MOSTLY_REFUSED * taken < drawn
+                self._drawn += _graphs(chunk)
+                self._taken += _graphs(answered)
 
     def find_failures(self) -> None:
         """Look for failures; with `fail_fast` for one of the rules that are asked for.

@@ -36,10 +36,14 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.operators.common import PAYLOADS
 from wallaroo_conformance.cases.operators.marks import MARKS
+from wallaroo_conformance.cases.operators.values import Disguised
+from wallaroo_conformance.cases.records import input_log_of
 from wallaroo_conformance.cases.tour import GOING_ON, tour
 from wallaroo_conformance.judge import exercising, observing
 from wallaroo_conformance.judge.laws import LAWS
 from wallaroo_conformance.judge.oracle import reference_oracle
+
+from wallaroo.records import Value
 
 SEED = 20261121
 TABLES = (DECODERS, STEPS, ROUTES, BUILDERS, ENCODERS, AGGREGATIONS, EVENT_TIMES)
@@ -76,6 +80,12 @@ def test_every_operator_of_triples_and_every_mark_is_reached() -> None:
     texts = b"".join([entry.payload for one in cases for entry in one.inputs]).decode("latin-1")
     assert "uQ" in texts  # update exits
     assert [mark for mark in MARKS if mark not in texts] == []
+
+
+def test_generators_give_values_of_any_type(generated: list[ConformanceCase]) -> None:
+    records = [record for one in generated for record in input_log_of(one)]
+    types = {type(record.value) for record in records if isinstance(record, Value)}
+    assert types >= {str, int, float, tuple, list, dict, Disguised}
 
 
 def test_every_operator_stands_alone_in_the_tour() -> None:

@@ -106,7 +106,7 @@ class Falling(ReferenceEngine):
 
 
 def test_a_crash_is_told_as_a_crash_with_its_traceback() -> None:
-    report = check_engine(Falling(), Check(Budget(100), counterexamples=None))
+    report = check_engine(Falling(), Check(Budget(300), counterexamples=None))
     text = failure_text(report.failures[0], "falling")
     assert text.startswith("CRASHED  frame-2")
     assert "or another rule that this case exercises: " in text

@@ -15,7 +15,7 @@ from wallaroo_conformance.search.budget import (
 )
 from wallaroo_conformance.search.generation import Generation
 from wallaroo_conformance.search.search import Search
-from wallaroo_reference.engine import ReferenceEngine
+from wallaroo_reference.engine import CompiledEngine, ReferenceEngine
 
 from wallaroo.engine import Isolation
 from wallaroo.errors import UnsupportedTopology
@@ -69,6 +69,14 @@ def test_an_engine_that_refuses_graphs_gets_no_more_of_them(
     Search(ReferenceEngine(), Check(Budget(300))).search()
     assert asked == [False, True, True]
     assert {case.form for case in generate(100, 1, simple=1.0)} == {"builder"}
+
+
+def test_an_engine_that_runs_graphs_keeps_getting_them() -> None:
+    # The tour has few graphs, which trusting mode is not promised to.
+    search = Search(CompiledEngine(), Check(Budget(1_600)))
+    search.search()
+    fired = next(law for law in search.findings.law_results("window-3") if law.name == "once")
+    assert fired.exercised > 200
 
 
 def test_equal_seeds_give_equal_chunks() -> None:

@@ -1,6 +1,6 @@
 """A machine goes on where one of the other mode stood.
 
-That cuts do not show in one mode is seen by the conformance suite (`records_a_life`).
+That cuts do not show in one mode is seen by the conformance suite (`lives`).
 """
 
 import struct
@@ -41,7 +41,7 @@ def test_the_other_mode_can_go_on(monkeypatch):
     for case in generate(100, 2, "tame"):
         if promises_nothing(case):
             continue
-        carried = TakingTurns().run(engine_case(case, options={"records_a_life": 3}))
+        carried = TakingTurns().run(engine_case(case, options={"lives": [3]}))
         whole = ReferenceEngine().run(engine_case(case))
         assert carried.comparable() == whole.comparable()
 

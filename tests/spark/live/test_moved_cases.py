@@ -157,7 +157,7 @@ def differs(case, moves):
     """Return whether what comes of a case depends on cuts; where they are is drawn."""
     whole = engine_case(case)
     count = moves.draw.randint(1, max(1, len(whole.records) - 1))
-    cut = replace(whole, options={"records_a_life": count})
+    cut = replace(whole, options={"lives": [count]})
     moves.application = whole.application
     one, other = map(ReferenceEngine().run, (whole, cut))
     return one.comparable() != other.comparable()

@@ -9,6 +9,10 @@ because cases are reduced towards the first.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
+from wallaroo.components import Decoder, decoder_of
 from wallaroo_conformance.cases.operators import topics as _topics  # noqa: F401 - it adds to tables
 from wallaroo_conformance.cases.operators.aggregations import AGGREGATIONS, COMBINING
 from wallaroo_conformance.cases.operators.computing import COMPUTATIONS
@@ -43,6 +47,21 @@ ALTERING = frozenset(
 """Operators that alter what they are only to read, and builders of what pickling alters, which no
 check finds: `trusting` mode is not promised to them."""
 
+
+def value_of(decoder: str, payload: bytes) -> Any:
+    """Return the value that a generator gives where a payload stands in a case.
+
+    Raises:
+        ValueError: the decoder does not take the payload.
+    """
+    return _decoder(decoder).call(payload)
+
+
+@cache
+def _decoder(name: str) -> Decoder:
+    return decoder_of(DECODERS[name])
+
+
 __all__ = [
     "AGGREGATIONS",
     "ALTERING",
@@ -66,4 +85,5 @@ __all__ = [
     "Tone",
     "Trait",
     "key_lists",
+    "value_of",
 ]

@@ -13,7 +13,7 @@ from wallaroo_conformance.cases.operators.values import uncommon
 DECODERS = Table()
 
 
-@DECODERS.add(Trait.COMMON)
+@DECODERS.add(Trait.COMMON, Trait.OF_VALUES)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def text(payload: bytes) -> Any:
     """UTF-8 text; what is not UTF-8 raises."""
@@ -27,7 +27,7 @@ def literal(payload: bytes) -> Any:
     return ast.literal_eval(payload.decode())
 
 
-@DECODERS.add(Trait.COMMON)
+@DECODERS.add(Trait.COMMON, Trait.OF_VALUES)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def anything(payload: bytes) -> Any:
     """A Python literal where the payload is one, else text."""
@@ -38,7 +38,7 @@ def anything(payload: bytes) -> Any:
         return written
 
 
-@DECODERS.add(Trait.COMMON)
+@DECODERS.add(Trait.COMMON, Trait.OF_VALUES)
 @wallaroo.decoder(header_length=2, length_fmt=">H")
 def words(payload: bytes) -> Any:
     """A list of words, which can be altered."""
@@ -93,14 +93,14 @@ def complaining_text(payload: bytes) -> Any:
     return decoded
 
 
-@DECODERS.add()
+@DECODERS.add(Trait.OF_VALUES)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def odd_message(payload: bytes) -> Any:
     """A message that is easily taken for none."""
     return uncommon(payload)
 
 
-@DECODERS.add(Trait.COMMON)
+@DECODERS.add(Trait.COMMON, Trait.OF_VALUES)
 class Record:
     """A dict, which can be altered; written as a class."""
 

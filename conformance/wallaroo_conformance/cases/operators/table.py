@@ -18,6 +18,7 @@ class Trait(enum.Enum):
 
     OF_TRIPLES = "takes messages of a letter, a number and a text; `choices` has it where asked for"
     OF_TOPIC = "of a Kafka topic; `choices` has none of these"
+    OF_VALUES = "of a decoder: makes a generator's values too; raises nothing but ValueError"
     OF_STEP = "is made anew for each step, with the step's name"
     COMMON = "is drawn more often than others"
     FINDING = "makes a finding: `trusting` mode is not promised to it"

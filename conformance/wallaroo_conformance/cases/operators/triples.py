@@ -53,7 +53,7 @@ def decoded(payload: bytes) -> Any:
     return Blank(given) if "z" in text else given
 
 
-@DECODERS.add(Trait.OF_TRIPLES)
+@DECODERS.add(Trait.OF_TRIPLES, Trait.OF_VALUES)
 @wallaroo.decoder(header_length=4, length_fmt=">I")
 def triple(payload: bytes) -> Any:
     """Three parts with spaces between them; anything else raises."""
@@ -160,6 +160,16 @@ class ByPair(Extractor):
         return message[0], 1
 
 
+_LONG: Final = tuple(
+    [
+        one
+        for more in (0, 1)
+        for one in ("x" * (65_531 + more), ("x" * 8_186,) * 7 + ("x" * (8_189 + more),))
+    ]
+)
+"""Keys whose encodings are as long as one may be, and those with one byte more (route-2)."""
+
+
 @KEYS.add(*_OF_STEP, name="by_any")
 class ByAny(Extractor):
     """A key extractor: keys of every type, whose order is not that of their texts."""
@@ -170,10 +180,10 @@ class ByAny(Extractor):
         keys: dict[str, tuple[Any, ...]] = {
             "a": (10, "-1", 2**40, -256),
             "b": (9, "b", ("b", 10), b"b"),
-            "c": (-1, "\u00e9", (), ("b", 9, (b"",))),
-            "d": ("\u00e9" * 40_000,) * 4,  # too long
+            "c": (-1, "\u00e9", (), ("b", 9, (b"",)), *_LONG),
         }
-        return keys.get(message[0], ("",) * 4)[number % 4]
+        listed = keys.get(message[0], ("",))
+        return listed[number % len(listed)]
 
 
 @KEYS.add(*_OF_STEP, name="by_alike")
