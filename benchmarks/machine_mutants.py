@@ -138,14 +138,17 @@ MODULES: dict[str, tuple[str, ...]] = {
 
 TESTS: dict[str, tuple[str, ...]] = {
     REFERENCE: ("reference/rules", "reference/isolated"),
-    "compiled": ("reference/rules", "reference/compiled"),
+    "compiled": ("reference/rules", "reference/compiled", "wallaroo/test_judging.py"),
     "language": (
         "wallaroo/building",
         *(f"wallaroo/test_{name}.py" for name in ("config", "decorators", "keys", "times")),
         *(f"wallaroo/test_{name}.py" for name in ("topology", "windows")),
     ),
     "spark": ("spark/worker", "spark/wire"),
-    "edges": ("wallaroo/transport", "reference/checkpoints"),
+    "edges": (
+        *("wallaroo/test_frames.py", "wallaroo/transport"),
+        *("reference/checkpoints", "reference/serving", "reference/replay"),
+    ),
 }
 """By home, the tests that are tried where all else is silent."""
 
