@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from wallaroo_conformance.cases.case import ConformanceCase
 from wallaroo_conformance.cases.generating import generate
@@ -77,6 +79,19 @@ def test_an_engine_that_runs_graphs_keeps_getting_them() -> None:
     search.search()
     fired = next(law for law in search.findings.law_results("window-3") if law.name == "once")
     assert fired.exercised > 200
+
+
+def test_what_an_engine_warns_of_in_a_generated_case_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warn(_self: object, _application: Application) -> None:
+        logging.getLogger("engine").warning("a state cannot be pickled")
+
+    monkeypatch.setattr(ReferenceEngine, "check", warn)
+    Search(ReferenceEngine(), Check(Budget(20))).search()
+    assert not caplog.records
+    logging.getLogger("engine").warning("shown again")
+    assert caplog.messages == ["shown again"]
 
 
 def test_equal_seeds_give_equal_chunks() -> None:
