@@ -186,6 +186,10 @@ def test_route_2_no_two_encodings_have_one_key(encoded):
         ("\u20ac", "\u20ac".encode(), "key.encode()"),
         (97, "a", "chr(key)"),
         (97, b"a", "bytes([key])"),
+        (0, b"\0", "bytes([key])"),
+        (255, b"\xff", "bytes([key])"),
+        (0, "\0", "chr(key)"),
+        (0x10FFFF, "\U0010ffff", "chr(key)"),
         ("a", 97, "ord(key)"),
         (b"a", 97, "ord(key)"),
         ("97", 97, "int(key)"),
@@ -203,11 +207,45 @@ def test_route_3_a_key_listed_in_no_type_gets_none(key):
     assert respelling_hint(key, {"kw", b"kw", 97}.__contains__) == ""
 
 
-def test_route_2_a_float_gets_a_hint():
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (1.0, "not float; for a whole number divide by //, not by /"),
+        ((1, 2.0), "not float inside a tuple; for a whole number divide by //, not by /"),
+        (None, "not NoneType; does the partition function return on every path?"),
+        (True, "not bool; convert it: int(key)"),
+        (("a", Name.ONE), "not Name inside a tuple; convert it: str(key)"),
+        (Pair(1, 2), "not Pair; convert it: tuple(key)"),
+        ([1], "not list"),
+    ],
+)
+def test_route_2_what_is_no_key_is_named_with_a_hint_for_the_usual_slips(key, said):
+    with pytest.raises(BadKeyError) as refused:
+        encode_key(key)
+    assert str(refused.value) == f"a key is a str, bytes, int or a tuple of keys, {said}"
+
+
+def test_route_2_a_float_of_numpy_gets_the_hint_for_floats():
     numpy = pytest.importorskip("numpy")
-    for key in (1.0, numpy.float64(1), (1, 2.0)):
-        with pytest.raises(BadKeyError, match="for a whole number divide by //, not by /"):
-            encode_key(key)
+    with pytest.raises(BadKeyError, match="for a whole number divide by //, not by /"):
+        encode_key(numpy.float64(1))
+
+
+@pytest.mark.parametrize(
+    ("key", "form"),
+    [
+        ("a\u20ac", {"str": "a\u20ac"}),
+        (b"\0a", {"bytes": "AGE="}),
+        (-7, {"int": "-7"}),
+        (1 << 1000, {"int": f"{1 << 1000:#x}"}),
+        ((), {"tuple": []}),
+        (("a", (1,)), {"tuple": [{"str": "a"}, {"tuple": [{"int": "1"}]}]}),
+        ("\ud83d\ude00", {"encoded": "cwAAAAbtoL3tuIA="}),
+    ],
+    ids=["text", "bytes", "number", "long number", "empty", "nested", "pair of surrogates"],
+)
+def test_dead_1_a_key_in_json_says_its_type(key, form):
+    assert key_to_json(key) == form
 
 
 @pytest.mark.parametrize("form", [None, 1.5, {}, {"str": 1}, {"tuple": "ab"}, {"what": "a"}])

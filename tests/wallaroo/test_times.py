@@ -1,6 +1,7 @@
-"""Durations and event times (time-2, window-1)."""
+"""Durations, event times and arrival times (time-1, time-2, window-1)."""
 
 import math
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 import wallaroo
 from wallaroo import WallarooParameterError
+from wallaroo.records import Frame, Tick, with_times_that_never_decrease
+from wallaroo.times import BadTimeError, event_time_from
 
 
 class Unshown:
@@ -62,3 +65,40 @@ def test_window_1_what_is_no_duration(unit, count, why):
     with pytest.raises(WallarooParameterError, match=why) as refused:
         unit(count)
     assert f"wallaroo.{unit.__name__}(" in str(refused.value)
+
+
+KINDS = "an int of nanoseconds since 1970, or an aware datetime, not "
+SPAN = "from 0 to 2**63 - 1 nanoseconds since 1970, not "
+
+
+@pytest.mark.parametrize("time", [0, 1, 2**63 - 1])
+def test_time_2_an_event_time_may_be_any_of_its_span(time):
+    assert event_time_from(time) == time
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (None, f"{KINDS}None."),
+        (True, f"{KINDS}a bool."),
+        ("1", f"{KINDS}a str."),
+        (1.5, f"{KINDS}a float. For seconds write: wallaroo.seconds(…)"),
+        (-1, f"{SPAN}-1"),
+        (2**63, f"{SPAN}{2**63}"),
+        (2**63 + 1, f"{SPAN}{2**63 + 1}"),
+        (10**30 - 1, f"{SPAN}{10**30 - 1}"),
+        (-(10**5000), f"{SPAN}a number far outside"),
+        (datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), f"{SPAN}-1000000000"),
+    ],
+    ids=["none", "bool", "text", "float", "-1", "end", "behind", "large", "far", "before 1970"],
+)
+def test_time_2_what_is_no_event_time_is_refused_in_words(result, said):
+    with pytest.raises(BadTimeError) as refused:
+        event_time_from(result)
+    assert str(refused.value) == f"an event time is {said}"
+
+
+def test_time_1_a_record_arrives_no_earlier_than_the_one_before():
+    given = [Frame("p", b"a", 5), Frame("p", b"b", 3), Tick(7), Tick(7), Frame("p", b"c")]
+    arrived = [Frame("p", b"a", 5), Frame("p", b"b", 5), Tick(7), Tick(7), Frame("p", b"c", 7)]
+    assert with_times_that_never_decrease(given) == arrived

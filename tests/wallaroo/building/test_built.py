@@ -3,6 +3,7 @@
 from builder_parts import (
     Counts,
     CountsBuilder,
+    Doubling,
     begun,
     count,
     count_each,
@@ -14,7 +15,9 @@ from builder_parts import (
 )
 from small_steps import first
 
+import wallaroo
 from wallaroo import ApplicationBuilder
+from wallaroo.operations import Stateless
 from wallaroo.topology import Sink, Source, Step
 
 CALLS = [
@@ -42,6 +45,26 @@ def test_build_1_calls_chain_or_stand_alone():
     names = ["split it", "double it", "count it", "count each", "count it", "count it"]
     assert [step.name for step in application.steps] == names
     assert [part.name for part in application.partitions] == ["all", "some", "numbers"]
+
+
+def test_graph_1_both_forms_build_the_same_topology():
+    builder, pipelines = ApplicationBuilder("app"), []
+    for name, *steps, end in (
+        ("p", ("to", split), ("to_parallel", double), ("to_sinks", [sink(1), sink(2)])),
+        ("a", ("to_parallel", Doubling()), ("to_sink", sink(3))),
+    ):
+        config = source()
+        builder.new_pipeline(name, config)
+        pipeline = wallaroo.source(name, config)
+        for method, given in (*steps, end):
+            getattr(builder, method)(given)
+            pipeline = getattr(pipeline, method)(given)
+        pipelines.append(pipeline)
+    application = wallaroo.build_application("app", *pipelines)
+    assert application == builder.build()
+    assert [step.position for step in application.steps] == [0, 1, 0]
+    operations = [step.operation for step in application.steps]
+    assert [one.parallel for one in operations if isinstance(one, Stateless)] == [False, True, True]
 
 
 def test_build_1_a_builder_may_build_twice_and_go_on():

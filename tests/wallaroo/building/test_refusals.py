@@ -36,7 +36,7 @@ from builder_parts import (
     with_attributes,
     words,
 )
-from small_steps import decode, encode, first
+from small_steps import decode, encode, first, identity
 from small_windows import decode_event, when
 
 import wallaroo
@@ -230,6 +230,17 @@ def of_order():
     yield partial(taken.new_pipeline, "q", source(7010)), *words
 
 
+def of_steps():
+    for step, shown in (
+        (double, "double), step 'double it'"),
+        (Doubling(), "Doubling), step 'doubling'"),
+        (identity, "identity)"),
+        (plain, "plain)"),
+        (Counts(), "Counts)"),
+    ):
+        yield partial(begun().done().to, step), f"{P}to({shown}: the pipeline has ended"
+
+
 def of_names():
     for name in ("", None, 1, b"p"):
         yield lambda name=name: ApplicationBuilder(name), "application's name", repr(name)
@@ -325,7 +336,7 @@ def of_addresses():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        *mistakes("build-1", of_builder, of_edges, of_order, of_names, of_decorators),
+        *mistakes("build-1", of_builder, of_edges, of_order, of_steps, of_names, of_decorators),
         *mistakes("frame-1, frame-3", of_frames),
         *mistakes("build-1, time-2, graph-4", of_configurations, of_addresses),
     ],
