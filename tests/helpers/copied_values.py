@@ -137,6 +137,20 @@ class LyingEq:
         return True
 
 
+class EqualToAll:
+    __hash__ = None
+
+    def __eq__(self, other):
+        return True
+
+    def __call__(self):
+        return (LyingReduce, (), {"by": "its own __reduce__"})
+
+
+class LyingReduce:
+    __reduce__: Any = EqualToAll()
+
+
 class LyingClass:
     @property
     def __class__(self):
@@ -235,6 +249,7 @@ BARE: list[Any] = [
     lambda: ConstructorOnly(1),
     WithMeta,
     LyingEq,
+    LyingReduce,
     Falsy,
     Registered,
     Data,

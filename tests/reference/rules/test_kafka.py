@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from small_steps import Values, record
+from small_topics import SECOND, counted_by_timestamps
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.machine import process
 from wallaroo_reference.replay.describing import steps_json, steps_lines
@@ -63,6 +64,15 @@ def test_a_dead_letter_has_the_value_as_its_payload():
         ((1,), "decode", b"v"),
         ((2,), "decode", None),
     ]
+
+
+# -- time (kafka-9) --------------------------------------------------------------------------------
+
+
+def test_time_5_when_a_source_ends_so_do_all_its_partitions():
+    times = [(0, 3), (1, 14), (0, 25), (1, 16)]  # partitions, event times in seconds
+    given = [KafkaRecord(b"", timestamp=time * SECOND, partition=part) for part, time in times]
+    assert [one.value for one in both(counted_by_timestamps(), given).output] == [b"1", b"2", b"1"]
 
 
 # -- what an encoder returns (kafka-13) ------------------------------------------------------------

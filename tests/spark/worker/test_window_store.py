@@ -58,6 +58,20 @@ def test_time_1_what_is_due_next_is_that_of_all_keys(batches, until):
         assert entities.count == store.entries
 
 
+def test_window_8_windows_that_wait_for_no_time_are_stored_and_counted():
+    memory = MemoryMap()
+    for windows, number in (([1, 2], 3), ([1], 2), (None, 1)):
+        entities, store = opened(memory)
+        store.put(b"a", windows, due=None)
+        store.put(b"b", [3], due=None)
+        store.flush()
+        entities.flush()
+        entities, store = opened(memory)
+        assert (store.open, store.get(b"a"), store.get(b"b")) == (number, windows, [3])
+        assert store.next_due(len) is None
+        assert entities.count == store.entries
+
+
 def test_window_10_what_is_stored_does_not_grow_with_closed_windows():
     """A window each second for each of 40 keys: closed ones leave no segment either."""
     memory, sizes = MemoryMap(), []
