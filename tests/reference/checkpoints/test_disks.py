@@ -129,6 +129,16 @@ def test_a_state_that_cannot_be_stored_ends_the_run_and_is_named(serve, receiver
     assert "state partition 'counts', key 'a', cannot be pickled" in summary.problem
 
 
+def test_a_stop_does_not_wait_for_a_state_that_cannot_be_stored(serve, receiver):
+    own = {"checkpoint_interval": 1000}
+    handle = serve(counting(receiver.port, Unpicklable), own=own, stop_timeout=1000)
+    send(handle, "a")
+    handle.stop()
+    summary = handle.wait(60)
+    assert summary is not None
+    assert "state partition 'counts', key 'a', cannot be pickled" in summary.problem
+
+
 def test_dead_4_a_restart_meets_the_record_that_ended_the_run_again(serve, receiver):
     application = counting(receiver.port)
     handle = serve(application, on_error="stop")

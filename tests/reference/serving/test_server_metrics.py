@@ -36,11 +36,12 @@ def start(receiver, serve):
     """Serve an application with figures; sends frames to its only source."""
     runs = []
 
-    def start(builder, isolation="trusting", port=None, **options):
+    def start(builder, isolation="trusting", port=None, on_followed=None, **options):
         application = builder.to_sink(
             wallaroo.TCPSinkConfig("127.0.0.1", port or receiver.port, line)
         ).build()
         registry = Registry(application, "reference", partitions=options.get("partitions", 1))
+        registry.on_followed = on_followed
         handle = serve(application, isolation=isolation, metrics=registry, **options)
         runs.append(Run(handle, registry))
         return runs[-1]
@@ -313,3 +314,13 @@ def test_with_a_checkpoint_figures_are_right_before_and_after_a_restart(
     assert of(found, "sinks", "p/0")["written"] == 1
     assert of(found, "steps", "slow")["time"]["p50"] >= 0.005 * 0.99
     eventually(lambda: receiver.so_far == [b"a 1\nb 1\na 2\n", b"a 3\n"])
+
+
+@BOTH
+def test_records_of_a_source_without_headers_are_followed(start, isolation):
+    followed = []
+    run = start(builder(), isolation, on_followed=followed.append)
+    run.send([b"a", b"b"])
+    run.until(lambda _: followed)
+    assert (followed[0].source, followed[0].sequence, followed[0].context) == ("p", 0, ())
+    assert run.end()[0].exit_code == 0

@@ -1,15 +1,20 @@
 """How a served run ends: it is stopped, killed, or user code ends it."""
 
+import functools
 import io
 import socket
 import threading
 
 import pytest
+from ports import free_port
+from receiving import eventually
 from served import BOTH, application, connect, if_bad, raising, stopped
 from wallaroo_reference.compiled.machine import Compiled
 
 import wallaroo
 from wallaroo.frames import frame, frames
+from wallaroo.transport import edges
+from wallaroo.transport.sink import TCPSink
 
 
 @pytest.fixture
@@ -78,6 +83,26 @@ def test_dead_4_what_was_received_behind_the_message_is_counted(serve, receiver,
         summary = handle.wait(60)
     assert receiver.data == b"ab" * 2
     assert (summary.received, summary.unprocessed) == ({"p": 10}, 7)
+
+
+def test_stop_1_what_a_run_that_is_given_up_has_received_is_processed_or_counted(
+    serve, monkeypatch
+):
+    monkeypatch.setattr(edges, "TCPSink", functools.partial(TCPSink, limit=1000))
+    seen = []
+
+    @wallaroo.computation(name="see")
+    def see(text):
+        seen.append(text)
+        return text
+
+    handle = serve(application(free_port(), ("to", see)), stop_timeout=0.1)  # nobody listens
+    with connect(handle) as sock:
+        sock.sendall(frames([b"some"] * 20_000))
+        eventually(lambda: seen)
+        summary = stopped(handle)
+    assert summary.exit_code == 1
+    assert summary.unprocessed == summary.received["p"] - len(seen) > 0
 
 
 def test_a_fault_of_the_engine_itself_ends_the_run_and_is_told(

@@ -87,6 +87,18 @@ def test_dropping_frees_whole_files_and_the_numbers_go_on(tmp_path):
     log.close()
 
 
+def test_a_file_that_another_thread_deletes_is_not_read_for_what_is_behind_it(tmp_path):
+    log = InputLog.open(tmp_path / "log", max_bytes=4000, file_bytes=1000)
+    while len(files := sorted(log.path.glob("*.log"))) < 3:
+        log.append("a", [bytes(100)])
+    end = log.sync()
+    files[0].unlink()  # `drop_before` forgets it afterwards
+    behind = int(files[1].stem)
+    assert len(payloads_of(log, behind, end)) == end - behind
+    assert log.end_within(behind, max_bytes=MIB) == end
+    log.close()
+
+
 def test_dropping_what_is_not_durable_is_an_error(log):
     log.append("a", [b"1"])
     with pytest.raises(InputLogError, match="only the records before 0 are durable"):
