@@ -43,6 +43,12 @@ _TABLES = (
 )
 _NUMBERS = struct.Struct(">QI")
 _PATIENCE = 5.0  # seconds to wait for a reader
+_DAMAGE = (  # what SQLite says of a file in which a table, a page or an end is not as it was
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+)
 
 
 class StateFile:
@@ -255,14 +261,12 @@ class StateFile:
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:
-            if "disk I/O" not in str(error) and "malformed" not in str(error):
-                raise CheckpointError(
-                    f"the checkpoint's file {self.path} cannot be read: {error}"
-                ) from error
-            raise damaged(self.path, f"SQLite says: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise damaged(self.path, f"SQLite says: {error}") from error
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:  # the rest says how
+                raise damaged(self.path, f"SQLite says: {error}") from error
+            raise CheckpointError(
+                f"the checkpoint's file {self.path} cannot be read: {error}"
+            ) from error
 
 
 def _in_journal(path: Path) -> bool:

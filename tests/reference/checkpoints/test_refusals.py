@@ -8,16 +8,20 @@ import shutil
 import signal
 import sqlite3
 import zlib
+from dataclasses import replace
 
 import pytest
+from counted import line, text
 from counting import application, checkpoint, opened
 from wallaroo_reference.checkpoints.collecting import Collector
 from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint
 from wallaroo_reference.compiled.machine import Compiled
 
+import wallaroo
 from wallaroo.cli.main import main
-from wallaroo.transport.identity import CheckpointError
+from wallaroo.transport.identity import CheckpointError, read_identity
 from wallaroo.transport.input_log import InputLogError
+from wallaroo.transport.stored import rewrite
 
 
 def filled(directory, count=300, app=None, rounds=2):
@@ -87,12 +91,11 @@ def some(length):
     return [*range(0, 100, 13), *[draw.randrange(length) for _ in range(32)]]
 
 
-FILES = ("identity.json", "reference/state.db")
-
-
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    ("name", "why"), [("identity.json", "identity.json "), ("reference/state.db", " is damaged: ")]
+)
 @pytest.mark.parametrize("change", [flipped, cut], ids=["flipped", "cut off"])
-def test_damage_is_refused_or_harmless(tmp_path, name, change):
+def test_damage_is_refused_or_harmless(tmp_path, name, why, change):
     wanted = filled(tmp_path / "c", 40)
     refused = 0
     for copy in damaged_copies(tmp_path, name, change, some):
@@ -104,9 +107,18 @@ def test_damage_is_refused_or_harmless(tmp_path, name, change):
         else:  # SQLite does not use every byte of its file
             assert found == wanted
             continue
-        assert copy.name in said
+        assert str(copy) in said
+        assert why in said
         assert "\n" not in said
     assert refused > 5
+
+
+def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path):
+    filled(tmp_path / "c")
+    (tmp_path / "c" / "reference" / "state.db").unlink()
+    with pytest.raises(CheckpointError, match=r"state\.db cannot be read: unable to open") as error:
+        ReferenceCheckpoint(tmp_path / "c").state()
+    in_one_line(error)
 
 
 def test_a_damaged_record_of_the_log_is_refused(tmp_path):
@@ -222,6 +234,23 @@ def test_another_application_is_refused(tmp_path, app, partitions, said):
     with pytest.raises(CheckpointError, match=said) as error:
         opened(tmp_path / "c", app, partitions)
     in_one_line(error)
+
+
+def test_scale_2_outputs_to_kafka_of_records_that_wait_go_on_with_no_other_engine(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("wallaroo.transport.stored.shut_out_old", lambda *_: None)  # no brokers
+    made = wallaroo.ApplicationBuilder("app")
+    made.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, text))
+    app = made.to_sink(wallaroo.KafkaSinkConfig("topic", "127.0.0.1:1", line)).build()
+    recovery = opened(tmp_path / "c", app)
+    recovery.log.append("p", [b"a", b"b"])
+    recovery.close()
+    old = read_identity(tmp_path / "c" / "identity.json")
+    other, new = replace(old, engine="spark"), tmp_path / "new"
+    with pytest.raises(CheckpointError, match="^2 records wait in "):
+        rewrite(tmp_path / "c", old, new, other, application=app)
+    assert not new.exists()
 
 
 @pytest.mark.parametrize("name", ["lock", "input/reserve"])

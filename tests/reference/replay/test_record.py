@@ -6,6 +6,7 @@ import os
 import pytest
 from recorded import VOTES, called, lines_of, record
 from running import Run, wallaroo
+from wallaroo_reference.checkpoints.on_disk import RecordedRun
 from wallaroo_reference.checkpoints.recovery import Recovery
 
 from wallaroo.errors import UsageError
@@ -129,3 +130,19 @@ def test_a_recording_can_be_read_while_a_run_writes_it(app, tmp_path):
         assert RecordedLog(tmp_path / "r").following == number + 1
     log.close()
     recording.close()
+
+
+def test_a_recording_that_cannot_be_begun_says_why_and_is_not_in_use(app, tmp_path, disk):
+    application = load_application(app, placeholders=True)
+
+    def begun():
+        return RecordedRun(tmp_path / "r", application, partitions=1, file_bytes=1000)
+
+    def refuse(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    disk.open = refuse
+    with pytest.raises(InputLogError, match="cannot be opened: Too many open files"):
+        begun()
+    del disk.open
+    begun().close()
