@@ -9,7 +9,7 @@ import random
 import socket
 
 import pytest
-from receiving import read_exactly
+from receiving import eventually, read_exactly, reset
 
 from wallaroo.transport import resuming_sink
 from wallaroo.transport.resuming_sink import ResumingSink
@@ -209,6 +209,112 @@ def test_sink_9_a_peer_of_another_stream_is_refused_also_when_the_stream_has_as_
     sock.close()
     loop_thread.call(sink.write, [b"three\n"])
     assert read_exactly(accept(kept_line(6)), 8) == b"o\nthree\n"
+
+
+class Exchange:
+    """Runs of a sink that a seed starts anew, and a peer whose connections it breaks at any byte.
+
+    Attributes:
+        kept: what the peer has kept.
+        made: number of outputs that this run has written, from those before its checkpoint on.
+    """
+
+    def __init__(self, seed, loop_thread):
+        self.kept = b""
+        self.made = 0
+        self._chance = random.Random(seed)
+        self._tells = self._chance.random() < 0.5
+        self._call = loop_thread.call
+        self._outputs = [b"%d" % n * self._chance.randint(1, 9) + b"\n" for n in range(60)]
+        self._most = 0  # outputs that any run has written
+        self._stored = (0, NEW)  # a checkpoint: outputs, and the stream then
+        self._sock = None
+        self._begin()
+
+    @property
+    def wanted(self):
+        """The stream, as far as this run has made it."""
+        return b"".join(self._outputs[: self.made])
+
+    def play(self):
+        """Do one thing after the other until all is made, then let the peer get the rest."""
+        does = (self.write, self.write, self.connect, self.read, self.break_off)
+        while self.made < len(self._outputs):
+            self._chance.choice((*does, *does, self.store, self.begin_anew))()
+        self.connect()
+        self.read(all_of_it=True)
+
+    def write(self):
+        stop = self.made + self._chance.randint(1, 4)
+        if self.made < self._most:
+            stop = min(stop, self._most)
+        self._call(self._sink.write, self._outputs[self.made : stop])
+        self.made = min(stop, len(self._outputs))
+        self._most = max(self._most, self.made)
+        self._complete_if_all_is_made_again()
+
+    def connect(self):
+        if self._sock is None:
+            self._sock, _ = self._listener.accept()
+            self._sock.settimeout(20)
+            self._sock.sendall(kept_line(len(self.kept)) * (1 + self._tells))
+            eventually(lambda: self._call(lambda: self._sink.connected))
+
+    def read(self, all_of_it=False):
+        if self._sock is None:
+            return
+        waits = max(0, len(self.wanted) - len(self.kept))
+        self.kept += read_exactly(
+            self._sock, waits if all_of_it else self._chance.randint(0, waits)
+        )
+        if self._tells:
+            self._sock.sendall(kept_line(len(self.kept)))
+
+    def break_off(self):
+        if self._sock is not None:
+            reset(self._sock)
+            self._sock = None
+            eventually(lambda: not self._call(lambda: self._sink.connected))
+
+    def store(self):
+        """Make a checkpoint, if all outputs are delivered."""
+        self._call(self._sink.look)
+        if not self._sink.pending:
+            self._stored = self.made, self._call(lambda: self._sink.stream(self._sink.end))
+
+    def begin_anew(self):
+        """Let the run die, and another one go on from the checkpoint."""
+        self.break_off()
+        self.end()
+        self._begin()
+
+    def end(self):
+        self._call(self._sink.close)
+        self._listener.close()
+
+    def _begin(self):
+        self.made, stream = self._stored
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(20)
+        backoff = Backoff(0.001, 0.002, random.Random(1))
+        self._sink = ResumingSink(ID, *self._listener.getsockname(), stream, backoff=backoff)
+        self._call(self._sink.start)
+        self._complete_if_all_is_made_again()
+
+    def _complete_if_all_is_made_again(self):
+        if self.made == self._most:
+            self._call(self._sink.complete)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sink_9_a_peer_has_each_byte_once_wherever_runs_and_connections_end(loop_thread, seed):
+    exchange = Exchange(seed, loop_thread)
+    try:
+        exchange.play()
+        assert exchange.kept == exchange.wanted
+    finally:
+        exchange.break_off()
+        exchange.end()
 
 
 def test_a_stream_is_what_it_was_when_it_was_shorter():
