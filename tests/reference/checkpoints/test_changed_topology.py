@@ -1,9 +1,11 @@
 """A checkpoint goes on with another topology: what is kept, new, dropped, and refused."""
 
+import collections
 import dataclasses
 import functools
 import json
 import pickle
+import random
 import re
 import shutil
 
@@ -13,6 +15,7 @@ from counted import Count
 from mixed import tree
 from receiving import eventually
 from small_windows import Gather, encode_repr, events, initial
+from wallaroo_reference.checkpoints import collecting
 
 import wallaroo
 from wallaroo import seconds
@@ -162,6 +165,48 @@ def test_recover_4_a_changed_topology_goes_on_with_what_is_kept(
     run(serve, changed, [], accept_topology=True, drop_state=drop)  # asked for no more
     run(serve, changed, [])
     assert not page(caplog)
+
+
+@wallaroo.partition
+def first_word(message):
+    return message.split()[0]
+
+
+def counting_in(order, port):
+    """Number the messages of each key in several pipelines, by a state partition for each."""
+    builder = wallaroo.ApplicationBuilder("app")
+    for name in order:
+        builder.new_pipeline(name, wallaroo.TCPSourceConfig("127.0.0.1", 0, counted.text))
+        builder.to_state_partition(counted.number, Count, f"counts of {name}", first_word)
+        builder.to_sink(counted.sink(port))
+    return builder.build()
+
+
+@pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+@pytest.mark.parametrize("seed", range(3))
+def test_recover_1_state_partitions_may_change_their_order_at_each_start(
+    serve, receiver, monkeypatch, isolation, seed
+):
+    """A checkpoint writes only some of the entities again that have not changed."""
+    monkeypatch.setattr(collecting, "_LEAST_AGAIN", 3)
+    chance = random.Random(seed)
+    pipelines, keys = ["a", "b", "c"], [f"k{number}" for number in range(20)]
+    came, wanted = collections.Counter(), []
+    for version in range(6):
+        chance.shuffle(pipelines)
+        own = {"accept_topology": True, "checkpoint_interval": chance.choice((0.001, 1000))}
+        handle = serve(counting_in(pipelines, receiver.port), isolation, own=own)
+        for name in pipelines:
+            some = keys if version in (0, 5) else chance.choices(keys, k=chance.randint(0, 3))
+            messages = [f"{key} {name}" for key in some * (1 + (name == "b"))]
+            counted.send(handle, *messages, to=name)
+            for message in messages:
+                came[message] += 1
+                wanted.append(f"{message} {came[message]}")
+        handle.stop()
+        assert handle.wait(60).exit_code == 0
+    eventually(lambda: b"".join(receiver.so_far).count(b"\n") >= len(wanted))
+    assert sorted(b"".join(receiver.so_far).decode().splitlines()) == sorted(wanted)
 
 
 def test_recover_1_a_kill_before_the_first_commit_loses_nothing_and_asks_no_more(serve, receiver):
