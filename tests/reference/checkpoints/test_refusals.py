@@ -162,21 +162,26 @@ def test_an_input_that_is_gone_before_a_state_was_stored_is_refused(tmp_path):
             opened(tmp_path / "c")
 
 
+def shortened(log):
+    os.truncate(log, log.stat().st_size - 100)  # so that records are gone whose effect is stored
+
+
 def test_a_refused_start_changes_nothing_on_disk(tmp_path):
     filled(tmp_path / "c")
     [log] = (tmp_path / "c" / "input").glob("*.log")
-    os.truncate(log, log.stat().st_size - 100)  # so that records are gone whose effect is stored
+    shortened(log)
     before = log.read_bytes()
     with pytest.raises(CheckpointError, match="half deleted: its input ends before record"):
         opened(tmp_path / "c")
     assert log.read_bytes() == before
 
 
-def test_what_is_half_deleted_is_not_called_whole(tmp_path, capsys):
+@pytest.mark.parametrize("lose", [shortened, os.remove])
+def test_what_is_half_deleted_is_not_called_whole(tmp_path, capsys, lose):
     filled(tmp_path / "c")
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 0
     [log] = (tmp_path / "c" / "input").glob("*.log")
-    os.truncate(log, log.stat().st_size - 100)  # so that records are gone whose effect is stored
+    lose(log)
     assert main(["checkpoint", str(tmp_path / "c"), "--verify"]) == 1
     assert "is half deleted: its state knows" in capsys.readouterr().err
 

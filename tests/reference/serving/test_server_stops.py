@@ -89,17 +89,20 @@ def test_stop_1_what_a_run_that_is_given_up_has_received_is_processed_or_counted
     serve, monkeypatch
 ):
     monkeypatch.setattr(edges, "TCPSink", functools.partial(TCPSink, limit=1000))
-    seen = []
+    seen, all_sent = [], threading.Event()
 
     @wallaroo.computation(name="see")
     def see(text):
         seen.append(text)
+        all_sent.wait()
         return text
 
     handle = serve(application(free_port(), ("to", see)), stop_timeout=0.1)  # nobody listens
     with connect(handle) as sock:
-        sock.sendall(frames([b"some"] * 20_000))
+        sock.sendall(frame(b"first"))
         eventually(lambda: seen)
+        sock.sendall(frames([b"some"] * 4_000))  # more than a machine is fed at once
+        all_sent.set()
         summary = stopped(handle)
     assert summary.exit_code == 1
     assert summary.unprocessed == summary.received["p"] - len(seen) > 0
