@@ -56,6 +56,22 @@ def decode(payload: bytes) -> str:
     return text
 
 
+class Decode:
+    """Does what `decode` does, and reads a frame's length itself."""
+
+    def header_length(self) -> int:
+        """Return that of all published senders."""
+        return 4
+
+    def payload_length(self, header: bytes) -> int:
+        """Return how long the payload is."""
+        return int.from_bytes(header, "big")
+
+    def decode(self, payload: bytes) -> str:
+        """Return the message."""
+        return decode(payload)
+
+
 @wallaroo.encoder
 def encode(message: str) -> str:
     """Return a line."""
@@ -128,7 +144,8 @@ class Together:
 
 def source(name: str) -> wallaroo.TCPSourceConfig:
     """Return a source's configuration."""
-    return wallaroo.TCPSourceConfig(*IN[name], decode, max_size=1000)
+    decoder = Decode() if name == "second" else decode
+    return wallaroo.TCPSourceConfig(*IN[name], decoder, max_size=1000)
 
 
 def sink(pipeline: str, index: int) -> wallaroo.TCPSinkConfig:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from wallaroo_reference.checkpoints import collecting
+from wallaroo_reference.checkpoints import blobs, collecting
 from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving import checkpointing
 from wallaroo_reference.serving.server import Server
@@ -63,7 +63,7 @@ class CheckpointRun(Run):
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """Let threads be simulated, and few cells be packed at once, between turns."""
+        """Let threads be simulated, and few cells be packed at once, and stored together."""
         small: list[tuple[Any, str, Any]] = [
             (threads, "threading", self.threads.stand_ins),
             (threads, "queue", self.threads.stand_ins),
@@ -75,6 +75,7 @@ class CheckpointRun(Run):
             (collecting, "_AT_ONCE", 1),
             (collecting, "_LEAST_AGAIN", 1),
             (collecting, "LAST", 0),
+            (blobs, "BLOB", 100),
         ]
         with super().around(), contextlib.ExitStack() as stack:
             for module, name, value in small:
