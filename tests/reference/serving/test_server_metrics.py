@@ -321,6 +321,6 @@ def test_records_of_a_source_without_headers_are_followed(start, isolation):
     followed = []
     run = start(builder(), isolation, on_followed=followed.append)
     run.send([b"a", b"b"])
-    run.until(lambda _: followed)
+    eventually(lambda: run.figures() and followed)
     assert (followed[0].source, followed[0].sequence, followed[0].context) == ("p", 0, ())
     assert run.end()[0].exit_code == 0
