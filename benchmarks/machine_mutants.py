@@ -74,7 +74,14 @@ from simulation.search import SUBJECTS, Subject, failure, quiet
 EQUAL = Path(__file__).with_name("machine_mutants_equal.toml")
 NEEDING_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 _BYTES = 6 << 30
-_SIMULATED = {"checkpoint": 300, "kafka": 60, "log": 200, "recording": 100, "server": 60}
+_SIMULATED = {
+    "cases": 300,
+    "checkpoint": 300,
+    "kafka": 60,
+    "log": 200,
+    "recording": 100,
+    "server": 60,
+}
 """How many runs the simulation makes of each of its subjects."""
 _FEW_RUNS = 100
 """So many are made of what is not of the edges."""
@@ -138,13 +145,19 @@ MODULES: dict[str, tuple[str, ...]] = {
 
 TESTS: dict[str, tuple[str, ...]] = {
     REFERENCE: ("reference/rules", "reference/isolated"),
-    "compiled": ("reference/rules", "reference/compiled", "wallaroo/test_judging.py"),
+    "compiled": (
+        *("reference/rules", "reference/compiled", "wallaroo/test_judging.py"),
+        "reference/checkpoints/test_changed_topology.py",
+    ),
     "language": (
         "wallaroo/building",
         *(f"wallaroo/test_{name}.py" for name in ("config", "decorators", "keys", "times")),
         *(f"wallaroo/test_{name}.py" for name in ("topology", "windows")),
     ),
-    "spark": ("spark/worker", "spark/wire"),
+    "spark": (
+        *("spark/worker", "spark/wire", "spark/plans", "spark/bounded/test_micro_batches.py"),
+        "spark/live/test_offset_log.py",
+    ),
     "edges": (
         *("wallaroo/test_frames.py", "wallaroo/transport"),
         *("reference/checkpoints", "reference/serving", "reference/replay"),
@@ -407,7 +420,7 @@ class _Cases:
         self._claims = replace(engine.capabilities(), live=False)
         if engine.name == REFERENCE:
             self._claims = replace(self._claims, isolation=frozenset({"isolated"}))
-        self._subjects = ["checkpoint"] if home in (REFERENCE, "compiled") else []
+        self._subjects = ["cases", "checkpoint"] if home in (REFERENCE, "compiled") else []
         # The language makes the topology, which is made outside the engine.
         self._everywhere = home == "language"
         self._runs = _Runs(MODULES[home])

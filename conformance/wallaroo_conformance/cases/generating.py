@@ -311,27 +311,29 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     case = replace(case, partitions=tuple(partitions))
     inputs = [fitting(records.next(sources), sources) for _ in range(most)]
     return replace(
-        case if records.unit == 1 else _longer(case, records.unit),
+        case if records.unit == 1 else longer(case, records.unit),
         inputs=tuple(inputs),
         ended=rng.random() < 3 / 8,  # else all that fails might fail at the end
         codec=records.codec,
     )
 
 
-def _longer(case: ConformanceCase, unit: int) -> ConformanceCase:
+def longer(case: ConformanceCase, unit: int) -> ConformanceCase:
     """Return the case with durations that are so many times as long."""
 
-    def longer(part: Any, *names: str) -> Any:
+    def stretched(part: Any, *names: str) -> Any:
         times = [(name, getattr(part, name)) for name in names]
         return replace(part, **{name: time * unit for name, time in times if time is not None})
 
     def windows(spec: WindowSpec) -> Any:
-        return longer(spec, *(("timeout",) if spec.kind == "count" else ("size", "slide", "delay")))
+        return stretched(
+            spec, *(("timeout",) if spec.kind == "count" else ("size", "slide", "delay"))
+        )
 
     return replace(
         case,
-        sources=tuple([longer(one, "idle_after", "max_ahead") for one in case.sources]),
-        partitions=tuple([longer(one, "expire_after") for one in case.partitions]),
+        sources=tuple([stretched(one, "idle_after", "max_ahead") for one in case.sources]),
+        partitions=tuple([stretched(one, "expire_after") for one in case.partitions]),
         steps=tuple(
             [replace(one, window=one.window and windows(one.window)) for one in case.steps]
         ),

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from simulation.network import Address, Link, Network
 from simulation.plans import Sending, Trouble
-from simulation.world import World
+from simulation.world import Broken, World
 from wallaroo.frames import frame
+from wallaroo.transport.resumption import kept_line
 
 _PIECE = 40  # bytes, at most, that arrive together; now and then ten times as many
 _PAUSE = 0.002  # seconds, at most, between two pieces
@@ -195,3 +196,73 @@ class Received:
     def ended(self, *, in_order: bool) -> None:
         """Notice the end."""
         self.cut = self.cut or not in_order
+
+
+class Remembering(Receiver):
+    """A receiver that keeps its stream, and says at each connection how much it has (sink-9).
+
+    Attributes:
+        kept: the stream.
+    """
+
+    def __init__(
+        self, world: World, network: Network, address: Address, troubles: list[Trouble]
+    ) -> None:
+        super().__init__(world, network, address, troubles)
+        self.kept = bytearray()
+        self.told = 0  # it may not forget these bytes
+        self.world = world
+        self.chance = world.chance("remembering", address)
+        self.tells = self.chance.random() < 0.5  # also while a connection lasts
+
+    def _take(self) -> Received | None:
+        if self._world.now < self._away_until:
+            return None
+        connection = Remembered(self, self.world.life)
+        self.connections.append(connection)
+        self.world.at(0.0, connection.begin)
+        return connection
+
+    def forget_some(self) -> None:
+        """Lose bytes of which it has not said that they are kept, as a process that is killed."""
+        del self.kept[self.chance.randint(self.told, len(self.kept)) :]
+
+
+class Remembered(Received):
+    """A connection of a sink with a peer that remembers."""
+
+    def __init__(self, receiver: Remembering, life: int) -> None:
+        super().__init__(receiver, life)
+        self._peer = receiver
+        self._world = receiver.world
+        self._begun = self._will_tell = False
+
+    def begin(self) -> None:
+        """Say how much is kept."""
+        self._begun = True
+        self._tell()
+
+    def got(self, data: bytes) -> None:
+        """Keep bytes, unless there is a later connection."""
+        if self._peer.connections[-1] is not self:
+            return
+        if not self._begun:
+            raise Broken("sink-9: outputs came before the peer had said how much it has")
+        self._peer.kept += data
+        super().got(data)
+        if self._peer.tells and not self._will_tell:
+            self._will_tell = True
+            self._world.at(self._peer.chance.uniform(0, _PAUSE), self._tell)
+
+    def ended(self, *, in_order: bool) -> None:
+        """Notice the end; the peer may have been killed with it."""
+        super().ended(in_order=in_order)
+        lost = not in_order and self._peer.chance.random() < 0.3
+        if lost and self._peer.connections[-1] is self:
+            self._peer.forget_some()
+
+    def _tell(self) -> None:
+        self._will_tell = False
+        if self._peer.connections[-1] is self and not self.link.gone:
+            self._peer.told = len(self._peer.kept)
+            self.link.send(kept_line(self._peer.told))

@@ -14,6 +14,7 @@ from typing import Any
 
 from simulation import application, kafka, logs, plans
 from simulation.calls import installed
+from simulation.cases import CaseRun
 from simulation.checkpoints import CheckpointRun
 from simulation.logs import LogRun
 from simulation.plans import smaller
@@ -42,6 +43,7 @@ class Subject:
 _drawn = partial(plans.drawn, sources=len(application.SOURCES), sinks=len(application.SINKS))
 SUBJECTS = {
     "checkpoint": Subject(partial(_drawn, durable=True), CheckpointRun),
+    "cases": Subject(partial(_drawn, durable=True), CaseRun),
     "server": Subject(partial(_drawn, durable=False), ServerRun),
     "kafka": Subject(kafka.drawn, kafka.KafkaRun),
     "log": Subject(logs.drawn, LogRun),

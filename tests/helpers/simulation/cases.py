@@ -1,0 +1,224 @@
+"""Serves applications of generated cases: all that comes of them is what a bounded run makes.
+
+The bounded run is of what the recording holds, on an interpreter that nothing ends. So whatever a
+case can have, in states, windows and branches, goes through checkpoints, crashes and restarts, and
+its outputs to peers that remember.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wallaroo_conformance.cases.building import build
+from wallaroo_conformance.cases.case import ConformanceCase, SourceSpec
+from wallaroo_conformance.cases.generating import generate, longer
+from wallaroo_conformance.cases.operators.aggregations import Unreadable
+from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN
+from wallaroo_reference.compiled.machine import Compiled
+from wallaroo_reference.engine import ReferenceEngine
+
+from simulation import application
+from simulation.checkpoints import CheckpointRun
+from simulation.checks import whole_letters
+from simulation.peers import Remembering, Sender
+from simulation.plans import Plan
+from simulation.world import Broken
+from wallaroo.components import generator_of
+from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
+from wallaroo.engine import Case
+from wallaroo.overriding import override
+from wallaroo.records import Record, Unportable, Value
+from wallaroo.topology import Application, Node, Sink, Source
+from wallaroo.trace import canonical_json, sorted_entities, sorted_windows
+from wallaroo.transport.log_directory import read
+from wallaroo.transport.logged import from_log
+from wallaroo.user_code.calls import Call, CallSite, instrument
+
+_CASES = 400
+_MILLISECOND = 10**6  # nanoseconds
+_RECORDED = Path("/sim/recording")
+_OF_THE_RUN = ("error", "where", "causes", "run")
+"""What dead letters say that is not the same in another run."""
+
+
+@cache
+def _cases(*, generators: bool) -> tuple[ConformanceCase, ...]:
+    """Return cases that end no run and do not show copies: with generators, or sockets alone."""
+    served = filter(_is_served, generate(_CASES, 0, "tame", simple=0.0, kafka=False))
+    return tuple([one for one in served if generators is any(map(_generates, one.sources))])
+
+
+def _generates(source: SourceSpec) -> bool:
+    return source.generator
+
+
+def _is_served(case: ConformanceCase) -> bool:
+    marks = ENDS_THE_RUN, "g"  # messages that cannot be read back
+    marked = any(mark.encode() in entry.payload for entry in case.inputs for mark in marks)
+    return not (case.codec or case.alters or marked)
+
+
+class Counting:
+    """A generator whose values are numbered, and take their time; some cannot be read back.
+
+    Args:
+        most: how many there are.
+        portable: every so many can be read back.
+
+    Attributes:
+        over: it has given them all.
+    """
+
+    def __init__(self, most: int, portable: int) -> None:
+        self.over = False
+        self._most = most
+        self._portable = portable
+
+    def initial_value(self) -> Any:
+        """Return the first value."""
+        return self._value(0)
+
+    def apply(self, last: Any) -> Any:
+        """Return the value behind another."""
+        return self._value(last[1] + 1)
+
+    def portable(self) -> list[int | None]:
+        """Return the numbers of all values; `None` for those that cannot be read back."""
+        found = [number % self._portable == self._portable - 1 for number in range(self._most)]
+        return [number if portable else None for number, portable in enumerate(found)]
+
+    def _value(self, number: int) -> Any:
+        application.pass_time(0.003)
+        self.over = number == self._most
+        if self.over:
+            return None
+        value = ["abc"[number % 3], number, f"{number}"]
+        return Unreadable(value) if self.portable()[number] is None else value
+
+
+def _served(built: Application, values: Counting) -> Application:
+    """Return the application with generators that give something, and peers that remember."""
+    nodes: list[Node] = []
+    for node in built.nodes:
+        if isinstance(node, Sink | Source):
+            config: Any = copy.copy(node.config)
+            if isinstance(config, GenSourceConfig):
+                object.__setattr__(config, "generator", generator_of(values))  # it is frozen
+            elif isinstance(config, TCPSinkConfig):
+                object.__setattr__(config, "resume", True)
+            nodes.append(replace(node, config=config))
+        else:
+            nodes.append(node)
+    return replace(built, nodes=tuple(nodes))
+
+
+class CaseRun(CheckpointRun):
+    """A run of a plan, with an application of a case and its payloads."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        chance = self.world.chance("case")
+        # Times of arrival are a fraction of a millisecond apart, event times nanoseconds.
+        cases = _cases(generators=chance.random() < 1 / 3)
+        case = longer(chance.choice(cases), chance.choice((1, _MILLISECOND)))
+        payloads = [entry.payload for entry in case.inputs if entry.what == "frame"] or [b"a 1 m"]
+        self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
+        self._speed = chance.choice((0.0, 0.0, 0.002))
+        self.application = instrument(_served(build(case), self._values), self._slowly)
+        self.fixed = {"record": _RECORDED, "skip_record": ()}
+        kind = self.kind
+
+        def made(*given: Any, **how: Any) -> Any:
+            self._made = kind(*given, **how)
+            return self._made
+
+        self.kind = made  # it is called, and nothing else
+        configs = [node.config for node in self.application.nodes if isinstance(node, Source)]
+        addresses = [(one.host, one.port) for one in configs if isinstance(one, TCPSourceConfig)]
+        self.senders = [
+            Sender(
+                self.world,
+                self.machine.network,
+                one,
+                addresses[one.source % len(addresses)],
+                self.world.chance("payloads", one.number).choices(payloads, k=len(one.frames)),
+                self.acknowledged,
+            )
+            for one in (plan.sendings if addresses else ())
+        ]
+        sinks = [node for node in self.application.nodes if isinstance(node, Sink)]
+        self.kept = {
+            sink.id: Remembering(
+                self.world,
+                self.machine.network,
+                (sink.config.host, sink.config.port),
+                [one for one in plan.troubles if one.sink % len(sinks) == number],
+            )
+            for number, sink in enumerate(sinks)
+            if isinstance(sink.config, TCPSinkConfig)
+        }
+
+    @override
+    def waiting(self) -> Sequence[object]:
+        """Return what is not at its end: connections, and generators."""
+        sources = self.application.sources.values()
+        generates = any(isinstance(source.config, GenSourceConfig) for source in sources)
+        return [*super().waiting(), *["a generator"] * (generates and not self._values.over)]
+
+    def _slowly(self, site: CallSite, call: Call) -> Call:
+        """Return a call that may take its time."""
+        if site.method != "encode" or not self._speed:
+            return call
+
+        def slow(*given: Any) -> Any:
+            application.pass_time(self._speed)
+            return call(*given)
+
+        return slow
+
+    @override
+    def check_end(self) -> None:
+        """Check what peers, the disk and the last machine have."""
+        log = self._recorded()
+        how: dict[str, Any] = {"isolation": "isolated", "options": {"thorough": True}}
+        wanted = ReferenceEngine().run(Case(self.application, log, **how))
+        if wanted.findings and isinstance(self._made, Compiled):
+            return  # trusting mode is not promised to such an application
+        for sink, peer in self.kept.items():
+            made = b"".join([one for one in wanted.outputs[sink] if isinstance(one, bytes)])
+            if peer.kept != made:
+                raise Broken(f"sink-9: {sink} has {bytes(peer.kept)!r}, not {made!r}")
+        due = {_compared(letter.to_json()) for letter in wanted.dead_letters}
+        found = {_compared(letter) for letter in whole_letters(self.letters())}
+        if found != due:
+            raise Broken(f"dead-1: {due - found} are missing, and there are {found - due}")
+        if sorted_entities(self._made.entities()) != wanted.entities:
+            raise Broken("recover-1: the state entities are not those of one run")
+        if sorted_windows(self._made.windows()) != wanted.windows:
+            raise Broken("recover-1: the open windows are not those of one run")
+        self._check_values(log)
+
+    def _check_values(self, log: Sequence[Record]) -> None:
+        for name, source in self.application.sources.items():
+            given = [one.value for one in log if isinstance(one, Value) and one.source == name]
+            numbers = [None if isinstance(one, Unportable) else one[1] for one in given]
+            if isinstance(source.config, GenSourceConfig) and numbers != self._values.portable():
+                raise Broken(f"graph-4: {name} has given {numbers}, not {self._values.portable()}")
+
+    def _recorded(self) -> list[Record]:
+        self.world.dead = False  # somebody looks at the disk
+        files, _ = read(_RECORDED / "input")
+        runs = [run for file in files for run in file.runs(0, sys.maxsize)]
+        self.world.dead = True
+        records = [record for run in runs for record in run.records()]
+        return [from_log(one).made if isinstance(one, Value) else one for one in records]
+
+
+def _compared(letter: dict[str, Any]) -> str:
+    return canonical_json({name: letter[name] for name in letter if name not in _OF_THE_RUN})
