@@ -180,6 +180,10 @@ class Edges:
         """Wait until all outputs are delivered."""
         await asyncio.gather(*[sink.drain() for sink in self.sinks.values()])
 
+    async def kept_by_peers(self) -> None:
+        """Wait until the peers that remember have their streams, as far as that is known."""
+        await asyncio.gather(*[sink.kept_by_peer() for sink in self._resuming.values()])
+
     def complete(self) -> None:
         """Say that all that earlier runs may have sent to sinks has been written again (sink-9)."""
         for sink in self._resuming.values():

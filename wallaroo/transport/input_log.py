@@ -415,11 +415,14 @@ class InputLog:
             os.fsync(self._fd)
         except OSError as error:
             raise self._not_synced(error) from error
+        fresh: LogFile | None = None
         try:
             fresh = create_behind(file, file.head.stamp)
             if self._names is not None:
                 self._names.add(fresh)
         except OSError as error:
+            if fresh is not None:
+                self._take_back(fresh)
             raise self._refusal(error, "its records were not taken") from error
         try:  # from here on there is a file that later ones must not contradict
             sync_directory(self.path)
@@ -431,6 +434,14 @@ class InputLog:
         self._durable = file.next
         self._files.append(fresh)
         return fresh
+
+    def _take_back(self, fresh: LogFile) -> None:
+        """Delete a file that has been begun: records go on behind the one before it."""
+        try:
+            fresh.path.unlink()
+            sync_directory(self.path)
+        except OSError as error:
+            raise self._not_synced(error) from error
 
 
 def _unreadable(file: LogFile, error: Exception) -> InputLogError:

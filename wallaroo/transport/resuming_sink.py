@@ -22,6 +22,7 @@ from wallaroo.transport.sink import DEFAULT_LIMIT, Backoff, TCPSink
 SILENT = 8 << 20
 """Bytes that are kept behind for a peer that says at its connections only what it has."""
 
+_LOOK = 0.01  # seconds between looks at what the peer has, while a stop waits
 _TIMEOUT = 5.0  # seconds until a peer must have said what it has (sink-9)
 
 
@@ -81,6 +82,16 @@ class ResumingSink(TCPSink):
         self._complete, self._sent = True, self.end
         if self._sock is not None and self._ahead:
             self._lost(self._too_much(self._told))
+
+    async def kept_by_peer(self) -> None:
+        """Wait until the peer has the whole stream, as far as it says that or its kernel does.
+
+        What an earlier connection or run has delivered may have been lost with the peer's process.
+        """
+        while self._told < self.end and (
+            self._sock is None or self._origin + self._acknowledged(self._sock) < self.end
+        ):
+            await asyncio.sleep(_LOOK)
 
     @override
     async def _opened(self) -> socket.socket:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from wallaroo.engine import ServeOptions
@@ -87,6 +87,14 @@ class StopClock:
         """Wait until a stop has to begin."""
         await self._begun.wait()
 
+    async def finish(self, processed: Callable[[], Awaitable[object]]) -> bool:
+        """End in order and return `True`; or give it up in time, and return `False` (stop-1).
+
+        Args:
+            processed: waits until what was received is processed.
+        """
+        return await self.in_time(self._finished(processed))
+
     async def in_time(self, work: Coroutine[Any, Any, None]) -> bool:
         """Do the work of a stop and return `True`; or give it up in time, and return `False`."""
         self._last_seen, self._mark = time.monotonic(), self._now()
@@ -96,6 +104,11 @@ class StopClock:
     def given_up(self) -> str:
         """The text for a stop that was given up."""
         return f"the stop was given up after {self._options.stop_timeout:g} s"
+
+    async def _finished(self, processed: Callable[[], Awaitable[object]]) -> None:
+        await self._edges.finish(processed)
+        if self.problem is None:  # else peers may have more than this run has come to
+            await self._edges.kept_by_peers()
 
     def _request(self) -> None:
         self._hurry = True

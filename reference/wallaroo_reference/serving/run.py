@@ -132,7 +132,7 @@ def opened_run(
         if isinstance(on_disk, Recovery):
             edges.dead_letters.run = on_disk.checkpoint.born.checkpoint
         up.pop_all()  # all is open: it is closed with the parts that have it
-    outbox = None if on_disk is None else Outbox(edges, machine, on_disk.log, inlet.fail)
+    outbox = None if on_disk is None else Outbox(edges, machine, on_disk.log, inlet.outputs_broken)
     watch = None
     if isinstance(machine, (MeasuredCompiled, MeasuredInterpreter)):
         watch = Watch(machine, edges, None if outbox is None else outbox.made)

@@ -140,7 +140,7 @@ class Server(Handle):
         run = self._run
         try:
             await run.stop.wait()
-            if not await run.stop.in_time(run.edges.finish(self._idle)):
+            if not await run.stop.finish(self._idle):
                 run.stop.fail(run.stop.given_up)
             elif not await run.stop.in_time(self._last_checkpoint()):
                 _log.warning("the last checkpoint is not stored; a restart repeats outputs")

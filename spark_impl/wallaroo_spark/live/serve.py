@@ -188,7 +188,7 @@ class Server(Handle):
         self._silence.close()
         if ticking is not None:
             ticking.cancel()
-        if await self._run.stop.in_time(self._run.edges.finish(self._committed)):
+        if await self._run.stop.finish(self._committed):
             self._run.query.end()
         else:
             self._run.ending.fail(self._run.stop.given_up)

@@ -37,3 +37,28 @@ def test_sink_9_a_run_without_resume_ends_the_stream_so_that_nothing_is_missing_
     with contextlib.closing(SinkPeer(remembers=True)) as peer:
         run(serve, application(peer.address[1], resume=True), "d")
         assert peer.missing([b"c\n", b"d\n"]) == ""
+
+
+def test_sink_9_a_run_whose_sources_have_ended_waits_until_a_peer_has_all_again(serve):
+    """A peer that is killed may lose what only its system has acknowledged."""
+    made = wallaroo.GenSourceConfig(Two())
+    with contextlib.closing(SinkPeer(remembers=True)) as peer:
+        sink = wallaroo.TCPSinkConfig("127.0.0.1", peer.address[1], line, resume=True)
+        app = wallaroo.build_application("app", wallaroo.source("p", made).to_sink(sink))
+        peer.hold()
+        assert serve(app).wait(60).exit_code == 0
+        with contextlib.suppress(OSError):  # the connection may have ended by itself
+            peer.break_off()
+        peer.read_on()
+        assert serve(app).wait(60).exit_code == 0
+        eventually(lambda: peer.missing([b"a\n", b"b\n"]) == "")
+
+
+class Two:
+    """Gives two messages."""
+
+    def initial_value(self):
+        return "a"
+
+    def apply(self, last):
+        return "b" if last == "a" else None

@@ -224,3 +224,28 @@ def test_where_a_batch_ends_cannot_be_read(log):
     next(log.path.glob("*.log")).unlink()
     with pytest.raises(InputLogError, match=r"\.log: .*No such file"):
         log.end_within(0, max_bytes=4)
+
+
+def test_a_file_that_gets_no_second_name_is_taken_back(tmp_path, monkeypatch):
+    (tmp_path / "kept").mkdir()
+    log = InputLog.open(tmp_path / "log", MIB, recording=tmp_path / "kept")
+    log.append("a", [b"x"])
+    log.sync()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "write", refusing(errno.ENOSPC))
+        broken.setattr(os, "link", refusing(errno.EIO))
+        with pytest.raises(InputLogError, match="not taken"):
+            log.append("a", [b"y"])
+        with pytest.raises(InputLogError, match="not taken"):
+            log.drop_before(1)  # begins a file, since the disk was full
+    log.append("a", [b"z"])
+    again = reopened(log, recording=tmp_path / "kept")
+    assert payloads_of(again, 0, 2) == [b"x", b"z"]
+    again.close()
+
+
+def refusing(number: int):
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
