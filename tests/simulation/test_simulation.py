@@ -26,7 +26,10 @@ def simulated():
 
 @pytest.mark.parametrize(
     ("name", "runs"),
-    [("log", 200), ("recording", 150), ("server", 150), ("checkpoint", 60), ("kafka", 40), ("cases", 150)],
+    [
+        *[("log", 200), ("recording", 150), ("server", 150)],
+        *[("checkpoint", 60), ("kafka", 40), ("cases", 150)],
+    ],
 )
 def test_no_crash_breaks_a_promise(name, runs, simulated):
     found, _, crashes = search(SUBJECTS[name], range(runs), seconds=float("inf"))
