@@ -48,6 +48,8 @@ def test_scale_1_what_is_written_is_what_is_read(tmp_path):
                 partitions={0: LoggedSource(ended=True)},
             ),
             "made": LoggedSource(True, encoded(4), 2),
+            "going on": LoggedSource(last=encoded(4)),
+            "unportable": LoggedSource(behind=2),
         },
         outputs={("p", 0): 5},
         topics={("p", 0): 4},
