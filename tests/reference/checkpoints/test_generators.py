@@ -57,3 +57,11 @@ def test_graph_4_values_come_once_over_restarts_though_none_or_few_can_be_stored
     assert refused == [[n] for n, letter in enumerate(letters) if letter == "u"]
     wanted = [b"%d\n" % n for n, letter in enumerate(letters) if letter == "p"]
     eventually(lambda: b"".join(receiver.so_far) == b"".join(wanted))
+
+
+def test_that_all_sources_have_ended_in_an_earlier_run_is_said(serve, receiver, caplog):
+    items = wallaroo.source("g", wallaroo.GenSourceConfig(Items("pp")))
+    application = wallaroo.build_application("app", items.to_sink(sink(receiver.port)))
+    for said in (False, True):
+        assert serve(application).wait(60).exit_code == 0
+        assert ("every source has ended in an earlier run" in caplog.text) == said
