@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import wallaroo
 from wallaroo import WallarooParameterError
 from wallaroo.records import Frame, Tick, with_times_that_never_decrease
-from wallaroo.times import BadTimeError, event_time_from
+from wallaroo.times import BadTimeError, event_time_from, has_unit
 
 
 class Unshown:
@@ -65,6 +65,22 @@ def test_window_1_what_is_no_duration(unit, count, why):
     with pytest.raises(WallarooParameterError, match=why) as refused:
         unit(count)
     assert f"wallaroo.{unit.__name__}(" in str(refused.value)
+
+
+def test_window_1_a_count_is_shown_in_60_characters_at_most():
+    for length in (59, 60):
+        with pytest.raises(WallarooParameterError) as refused:
+            wallaroo.seconds("1" * (length - 2))
+        assert str(refused.value).startswith(f"wallaroo.seconds({'1' * (length - 2)!r}): ")
+    with pytest.raises(WallarooParameterError) as refused:
+        wallaroo.seconds("1" * 100)
+    assert str(refused.value).startswith(f"wallaroo.seconds('{'1' * 59}…): ")
+
+
+def test_window_1_whether_a_short_length_was_made_with_its_unit():
+    made = [wallaroo.nanoseconds(123_457), wallaroo.microseconds(123.459)]
+    assert [has_unit(length) for length in made] == [True, True]
+    assert not has_unit(123_458)
 
 
 KINDS = "an int of nanoseconds since 1970, or an aware datetime, not "

@@ -91,3 +91,15 @@ def test_topology_yields_every_component_where_it_is_used(application):
     assert ("partition function", "step 's' of pipeline 'p'") in used
     assert ("computation", "step 's' of pipeline 'q'") in used
     assert ("encoder", "sink 1 of pipeline 'p'") in used
+
+
+def test_topology_has_the_same_form_with_other_components(application):
+    def renamed(use):
+        return dataclasses.replace(use.component, name=f"{use.component.name} again")
+
+    before = list(application.components())
+    changed = application.map_components(renamed)
+    names = [use.component.name for use in changed.components()]
+    assert names == [f"{use.component.name} again" for use in before]
+    assert [use.component for use in application.components()] == [use.component for use in before]
+    assert changed.consumers == application.consumers

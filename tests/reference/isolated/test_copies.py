@@ -220,6 +220,17 @@ def test_isolation_same_is_never_said_of_what_has_changed(value, item):
         assert structure(value) == before
 
 
+def test_isolation_same_sees_what_lists_and_dicts_hold():
+    value: Any = Empty()
+    vars(value).update(items=["a", "b"], table={"a": 1, "b": 2})
+    frozen = freeze(value)
+    vars(value).update(items=["a", "b"], table={"b": 2, "a": 1})
+    assert frozen.same(value)
+    for items in (["a"], ["b", "a"], {"a": 1, "b": 2}):
+        value.items = items
+        assert not frozen.same(value)
+
+
 def test_isolation_same_sees_a_changed_class():
     value: Any = Empty()
     value.a = 1

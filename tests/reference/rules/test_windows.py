@@ -46,6 +46,18 @@ def test_window_7_on_a_tie_the_one_that_was_there_comes_first(run):
     assert said(run(windowed(PATIENT), {"events": [b"a1 1", b"a2 1"]})) == ["a:a1+a2@1-11"]
 
 
+def test_window_7_an_accumulator_takes_the_place_of_one_that_equals_it(run):
+    class Latest(Gather):
+        def update(self, event, before):
+            return {"a1": 1, "a2": 1.0, "a3": True}[event[0]]
+
+        def combine(self, earlier, later):
+            return later
+
+    result = run(windowed(PATIENT, Latest()), {"events": [b"a1 1", b"a2 3", b"a3 2"]})
+    assert said(result) == ["a:True@1-13"]
+
+
 LOG = {"events": [b"a1 1", b"b1 2", b"a2 3"]}
 
 

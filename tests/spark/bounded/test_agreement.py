@@ -193,11 +193,6 @@ def test_recover_1_a_task_whose_worker_dies_takes_effect_once(
     assert heads == (9 if stage == 0 else 3)
 
 
-def test_more_dead_attempts_than_spark_survives_are_refused(spark_engine):
-    with pytest.raises(ValueError, match="Spark ends a job when 4 attempts died"):
-        spark_engine.run(Case(build(), log("a"), faults=[TaskFault(attempts=4)]))
-
-
 def test_an_entity_of_10_mb_a_message_and_an_output_of_5(spark_engine):
     steps = ("to", blow_up), ("to_stateful", keep, Seen, "kept")
     trace = spark_engine.run(Case(build(*steps), log("large", "x"), batches=(1,)))
@@ -217,11 +212,6 @@ def keep(message, box):
         return f"{len(box.items[0]) >> 20} MB kept", True
     box.items.append("x" * (10 << 20))
     return message, True
-
-
-def test_an_unknown_option_is_refused(spark_engine):
-    with pytest.raises(ValueError, match="no option 'segments'"):
-        spark_engine.run(Case(build(), log("a"), options={"segments": 1}))
 
 
 def test_shards_are_spread_evenly(spark_engine):

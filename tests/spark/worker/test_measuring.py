@@ -1,5 +1,7 @@
 """Figures of user code in a worker: what its tasks have seen, without a JVM."""
 
+import time
+
 from counted import Count, line, number, text, whole
 from wallaroo_spark.jvm.pickling import pickle_application
 from wallaroo_spark.wire.job import FINISHED, Address, CaseSpec, HeadBlock, Report, WireRun, unpack
@@ -35,13 +37,18 @@ def test_all_calls_and_visits_inside_a_component_that_is_held_together_count_onc
     case = CaseSpec(pickle_application(application), 1, isolated=False, measured=True)
     # The failing call makes the task process its messages once more, with copies.
     block = HeadBlock({0: case}, [WireRun(0, "p", 0, [b"a", b"bad", b"a"])])
+    began = time.monotonic()
     rows = tasks.run_head(block, 1, 1)
     inside = [unpack(row.block) for row in rows if row.level == 0]
     rows += tasks.run_level(0, inside, MemoryMap(), 1)
+    took = time.monotonic() - began
     reports = [unpack(row.block) for row in rows if row.level == FINISHED]
     registry = Registry(application, "spark")
     report = Report.merged(reports)
     assert report.taken == {Address(0, 0, 0): 3}
+    ((records, seconds),) = report.worked.values()
+    assert records == 3 + 3  # frames, and messages at the states
+    assert 0 <= seconds <= took
     for harvest in report.figures:
         registry.add(harvest)
     visits = registry.partitions["counts"].busiest

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
-from wallaroo_spark.wire.job import LEAVING, Report, leaving_tasks, unpack
+from wallaroo_spark.wire.job import LEAVING, HeadBlock, Report, WireRun, leaving_tasks, unpack
 from wallaroo_spark.wire.outbox import End, Finished, Outputs
 from wallaroo_spark.worker import tasks
 
@@ -44,3 +46,9 @@ def test_a_report_of_anything_is_sent_to_the_driver(name):
 def test_what_tasks_of_a_host_have_worked_is_added_up():
     reports = [Report(worked={"a": (1, 0.5)}), Report(worked={"a": (2, 1.0), "b": (3, 0.25)})]
     assert Report.merged(reports).worked == {"a": (3, 1.5), "b": (3, 0.25)}
+
+
+def test_a_task_without_topics_needs_no_client_of_kafka(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wallaroo_spark.worker.fetching", None)
+    block = HeadBlock({}, [WireRun(0, "p", 0, [b"a"])])
+    assert list(tasks._fetched(block, Report(), {})) == block.frames

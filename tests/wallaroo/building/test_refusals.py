@@ -206,6 +206,8 @@ def of_edges():
     wrong = [None, encode, source(), [sink()]]
     yield from each(wrong, lambda given: begun().to_sink(given), *words)
     yield from each(wrong, lambda given: begun().to_sinks([sink(), given]), *words)
+    for length, shown in ((58, "s" * 58 + "'"), (59, "s" * 59 + "…"), (999, "s" * 59 + "…")):
+        yield partial(begun().to_sink, "s" * length), f"expected a sink, not str '{shown}. Write"
     write = ".to_sinks([wallaroo.TCPSinkConfig(HOST, PORT, ENCODER), …])"
     words = (f"{P}to_sinks()", "a list of one sink or more", write)
     yield from each([None, [], (), sink(), "sinks"], lambda given: begun().to_sinks(given), *words)
