@@ -32,11 +32,13 @@ class Copies:
         atoms: exact types of values that are their own copies.
         dumps: returns a value as bytes.
         loads: returns the value that bytes hold.
+        by: what does it, for people.
     """
 
     atoms: frozenset[type]
     dumps: Callable[[Any], bytes]
     loads: Callable[[bytes], Any]
+    by: str = "pickling"
 
     def freeze(self, value: Any) -> Any:
         """Return `value` in the form in which it travels.
@@ -49,7 +51,7 @@ class Copies:
         try:
             return (self.dumps(value),)
         except Exception as error:
-            raise _unportable(value, "pickled", error) from error
+            raise self._unportable(value, error) from error
 
     def thaw(self, frozen: Any) -> Any:
         """Return a copy of a frozen value that nothing else refers to."""
@@ -65,11 +67,21 @@ class Copies:
         try:
             return frozen, self.thaw(frozen)
         except Exception as error:
-            raise _unportable(value, "read back from its pickle", error) from error
+            raise self._unportable(value, error) from error
 
     def copied(self, value: Any) -> Any:
         """Return a copy of `value`, itself if it is an atom; raises as `freeze_checked`."""
         return value if type(value) in self.atoms else self.freeze_checked(value)[1]
+
+    def _unportable(self, value: Any, error: Exception) -> DeadLetterError:
+        text = why_unportable(value, error, self.by)
+        return DeadLetterError(Reason.UNPORTABLE, text, None, failure_of(error, __package__))
+
+
+def why_unportable(value: Any, error: Exception, by: str = "pickling") -> str:
+    """Return what a dead letter says of a value of which there is no copy."""
+    kind, cause = type(value), f"{type(error).__name__}: {describe_error(error)}"
+    return f"a {kind.__module__}.{kind.__qualname__} does not survive {by}: {cause}"
 
 
 PICKLED = Copies(ATOMS, partial(pickle.dumps, protocol=PROTOCOL), pickle.loads)
@@ -87,11 +99,5 @@ def copies_by(codec: Codec | None) -> Copies:
             raise TypeError(f"serialize returned a {type(blob).__name__}, not bytes")
         return blob
 
-    return Copies(frozenset(), dumps, codec.deserialize)
-
-
-def _unportable(value: Any, what: str, error: Exception) -> DeadLetterError:
-    kind = type(value)
-    text = f"a {kind.__module__}.{kind.__qualname__} cannot be {what}: "
-    cause = f"{type(error).__name__}: {describe_error(error)}"
-    return DeadLetterError(Reason.UNPORTABLE, text + cause, None, failure_of(error, __package__))
+    by = "the application's serialize and deserialize"
+    return Copies(frozenset(), dumps, codec.deserialize, by)

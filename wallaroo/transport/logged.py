@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wallaroo.copying import why_unportable
 from wallaroo.json_fields import a_number, or_none, some_bytes
 from wallaroo.records import Assigned, Consumed, End, Record, Unportable, Value
 from wallaroo.transport.identity import CheckpointError
 from wallaroo.transport.log_format import LoggedRun, RecordKind
 from wallaroo.transport.skipping import Readable, SkippedPayload, skipped
-from wallaroo.user_code.failure import describe_error
 
 _AT_ONCE = 1 << 20  # payload bytes of a log that are read at once
 _RECORDS = 4096  # and records
@@ -35,8 +35,7 @@ def encoded(value: Any) -> bytes:
         blob = pickle.dumps(value, 5)
         pickle.loads(blob)  # noqa: S301 - our own bytes
     except Exception as error:  # noqa: BLE001 - user code: what it makes may not be portable
-        text = f"{type(error).__name__}: {describe_error(error)}"
-        return _UNPORTABLE + text.encode("utf-8", "surrogatepass")
+        return _UNPORTABLE + why_unportable(value, error).encode("utf-8", "surrogatepass")
     return _PICKLED + blob
 
 

@@ -167,7 +167,7 @@ class CodedCopies:
         Raises:
             UnportableError: it does not survive a round trip.
         """
-        codec = self._codec
+        codec, kind = self._codec, type(value)
         try:
             blob = codec.serialize(value)
             if type(blob) is not bytes:
@@ -177,8 +177,8 @@ class CodedCopies:
             if not isinstance(error, Exception):
                 raise dead_letter_from(error, Reason.UNPORTABLE) from error
             raise UnportableError(
-                f"a {type(value).__name__} does not survive the application's serialize and "
-                f"deserialize: {type(error).__name__}: {describe_error(error)}",
+                f"a {kind.__module__}.{kind.__qualname__} does not survive the application's "
+                f"serialize and deserialize: {type(error).__name__}: {describe_error(error)}",
                 error,
             ) from error
 

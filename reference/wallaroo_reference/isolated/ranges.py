@@ -45,7 +45,9 @@ class RangeStep(WindowStep[RangeWindows, _Panes]):
         if self._fired(arrival.time // windows.slide):
             placed = windows.late is LateDataPolicy.PLACE_IN_OLDEST_WINDOW
             if not placed or self.watermark == FOREVER:
-                return self._late(arrival, windows.late)
+                start = arrival.time // windows.slide * windows.slide
+                last = start + windows.range + windows.delay
+                return self._late(arrival, windows.late, last)
             pane, partly = self._first_open() * windows.slide // self._pane, False
         panes = self._keys.get(arrival.identity)
         if panes is not None and pane in panes.parts:

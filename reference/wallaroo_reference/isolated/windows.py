@@ -205,8 +205,14 @@ class WindowStep(WindowCells, Generic[Kind, OfKey]):
         result = call_user_code(aggregation.call, Reason.RAISED, thaw(message), thawed)
         return self._freeze(thawed if result is None else result)
 
-    def _late(self, arrival: Arrival, policy: LateDataPolicy) -> Firing | None:
-        """Do with a late message what the policy says (window-6)."""
+    def _late(self, arrival: Arrival, policy: LateDataPolicy, last: int) -> Firing | None:
+        """Do with a late message what the policy says (window-6).
+
+        Args:
+            arrival: the message.
+            policy: the step's.
+            last: the watermark at which the last of its windows fires.
+        """
         if policy is LateDataPolicy.DROP:
             self.dropped += 1
             return None
@@ -216,6 +222,6 @@ class WindowStep(WindowCells, Generic[Kind, OfKey]):
             return Firing(arrival.key, time, time + 1, time, (part,), own=True)
         raise LateError(
             Reason.LATE,
-            f"its event time is {arrival.time}, and the windows it belongs to have fired: the "
-            f"step's watermark is {self.watermark}",
+            f"its event time is {arrival.time}, and the step's watermark has reached {last}: "
+            "every window that it belongs to has fired",
         )
