@@ -39,9 +39,9 @@ class SessionStep(WindowStep[SessionWindows, _Sessions]):
         entry = self._keys.get(arrival.identity)
         sessions = [] if entry is None else entry.sessions
         meeting = [session for session in sessions if self._meets(session, time)]
-        due = time + gap + self._windows.delay
-        if not meeting and due <= self.watermark:
-            return self._late(arrival, self._windows.late, due)
+        if not meeting and time + gap + self._windows.delay <= self.watermark:
+            last = time + gap + self._windows.delay
+            return self._late(arrival, self._windows.late, last)
         merged = _Session(time, time, self._updated(arrival.message))
         if meeting:
             # In order of the first event time; on a tie the older one comes first.
