@@ -12,7 +12,7 @@ from counted import send, sink, source, text
 from receiving import eventually
 from running import WALLAROO_RUN, wallaroo
 
-from wallaroo import KafkaRecord, KafkaSourceConfig, build_application, testing
+from wallaroo import KafkaRecord, KafkaSourceConfig, build_application, kafka_decoder, testing
 from wallaroo import source as source_of
 from wallaroo.kafka_records import partition_of
 from wallaroo.loading import load_application
@@ -117,6 +117,23 @@ def test_a_run_gives_what_a_test_without_a_broker_gives(app, kafka):
         for partition, messages in got.items()
     }
     assert all(expected.values())
+
+
+@kafka_decoder
+def key_of(record):
+    return record.key.decode()
+
+
+def test_kafka_7_records_without_a_value_count_where_they_are_filtered(serve, receiver, kafka):
+    lines = []
+    for name, decoder, value in (("a", text, None), ("b", text, b"v"), ("c", key_of, None)):
+        topic = kafka.topic()
+        kafka.send(topic, {"key": b"k", "value": value})
+        config = KafkaSourceConfig(topic, kafka.address, decoder, until="end")
+        lines.append(source_of(name, config).to_sink(sink(receiver.port)))
+    summary = serve(build_application("app", *lines)).wait(60)
+    assert summary.exit_code == 0
+    assert summary.tombstones == {"a": 1}
 
 
 def test_kafka_13_a_partition_that_the_topic_does_not_have_is_a_dead_letter(app, tmp_path):
