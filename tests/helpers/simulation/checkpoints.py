@@ -26,7 +26,7 @@ from wallaroo.transport import appending, dead_letter_file, input_log, threads
 from wallaroo.transport.skipping import skipping
 
 _DIRECTORY = Path("/sim/checkpoint")
-_SKIPPING = 0.2  # of the lives
+_SKIPPING = 0.5  # of the lives
 
 
 class CheckpointRun(Run):
