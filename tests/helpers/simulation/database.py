@@ -51,7 +51,9 @@ class Database(sqlite3.Connection):
         super().close()
 
     def _may_fail(self) -> None:
-        if self._machine.fails("commit", "") or self._machine.disk.free() == 0:
+        full = self._machine.disk.free() == 0
+        self._machine.troubled = self._machine.troubled or full
+        if self._machine.fails("commit", "") or full:
             super().rollback()
             raise sqlite3.OperationalError("database or disk is full")
 
