@@ -9,7 +9,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
@@ -279,7 +279,7 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     about = "all" if plain else rng.choice(_ABOUT)
     if about != "all" and rng.random() < 2 / 3:
         sources = sources[:1]
-    if about == "time":
+    if about == "time" or (about == "windows" and rng.random() < 3 / 4):
         sources = [replace(source, event_time=source.event_time or _TIME) for source in sources]
     records = _Records(rng, about, plain=plain, many_keys=many_keys)
     if plain:
@@ -493,7 +493,7 @@ class _Records:
         self._change = rng.choice((0.0, 1 / 10))
         self._of = ("abcdefghijkl", "abcdefghijkl", "a") if many_keys else ("a", "ab", "abc")
         self._whats = _WHATS
-        self._habits = _HABITS_ABOUT_TIME if about == "time" else _HABITS
+        self._habits = _HABITS_ABOUT.get(about, _HABITS)
         self._draw_habits()
         self.unit = rng.choice((*((1,) * 11), 100))
         """Times and durations are about so many times as long."""
@@ -557,12 +557,15 @@ _HABITS: Sequence[Sequence[_Durations]] = (
     _GAPS,
     _LATE,
 )
-_HABITS_ABOUT_TIME: Sequence[Sequence[_Durations]] = (
-    ((0, 1, 3), (0, 1, 1, 2)),
-    ((0,), (0,), *_PAUSES),
-    ((0, 1, 2, 3, 4), (0, 0, 0, 2, 5, 9), _LATE[2]),
-)
-"""How far event times go on, arrival times go on, and records are behind: much is near together."""
+_HABITS_ABOUT: Mapping[str, Sequence[Sequence[_Durations]]] = {
+    "time": (  # much is near together
+        ((0, 1, 3), (0, 1, 1, 2)),
+        ((0,), (0,), *_PAUSES),
+        ((0, 1, 2, 3, 4), (0, 0, 0, 2, 5, 9), _LATE[2]),
+    ),
+    "windows": (*_HABITS[:2], (*_LATE[1:], (0, 40, 70))),
+}
+"""How far event times go on, arrival times go on, and records are behind."""
 _ODD_TIMES = (
     *(("x", "yes", "one", "half", "below") * 2),
     *map(str, (1 << 63, 1 << 70, TIME_END - 1)),
