@@ -144,7 +144,10 @@ MODULES: dict[str, tuple[str, ...]] = {
 """By home, the modules that decide what comes out."""
 
 TESTS: dict[str, tuple[str, ...]] = {
-    REFERENCE: ("reference/rules", "reference/isolated"),
+    REFERENCE: (
+        *("reference/rules", "reference/isolated"),
+        "reference/serving/test_server_time.py",
+    ),
     "compiled": (
         *("reference/rules", "reference/compiled", "wallaroo/test_judging.py"),
         "reference/checkpoints/test_changed_topology.py",
@@ -156,7 +159,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "spark": (
         *("spark/worker", "spark/wire", "spark/plans", "spark/bounded/test_micro_batches.py"),
-        "spark/live/test_offset_log.py",
+        *("spark/bounded/test_cases.py", "spark/live/test_offset_log.py"),
     ),
     "edges": (
         *("wallaroo/test_frames.py", "wallaroo/transport"),

@@ -16,7 +16,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from wallaroo.keys import Key, decode_key, encode_key, identity
 from wallaroo.operations import Windowed
@@ -32,8 +32,22 @@ In the name of a pane its number stands before the key."""
 PROTOCOL = 5
 """The pickle protocol of states and accumulators in a checkpoint."""
 
-PANE = struct.Struct(">q")
-"""The number of a pane."""
+
+class _PaneNumber:
+    """How the number of a pane is packed: windows behind windows go beyond the last event time."""
+
+    size: Final = 9  # bytes
+
+    def pack(self, number: int) -> bytes:
+        """Return the number as bytes."""
+        return number.to_bytes(self.size, "big", signed=True)
+
+    def unpack_from(self, name: bytes) -> tuple[int]:
+        """Return the number at the beginning of a name."""
+        return (int.from_bytes(name[: self.size], "big", signed=True),)
+
+
+PANE: Final = _PaneNumber()
 VISITED = struct.Struct(">q")
 """The arrival time of an entity's last visit, which stands before its state."""
 NOT_NOTED = -1

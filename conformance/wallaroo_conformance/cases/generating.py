@@ -418,7 +418,10 @@ def _windows_in_a_row(rng: Random, sources: int, table: _Table) -> list[StepSpec
         first = rng.choice((WindowSpec("count", 2, timeout=40), WindowSpec("range", 7, delay=30)))
         windows = [replace(windows[0], window=first), replace(windows[1], window=spec)]
     merged = [step("merge", 0, 1)] * (sources > 1)
-    return [*merged, *[step(_LETTER)] * (rng.random() < 4 / 5), *windows]
+    keyed = [step(_LETTER)] * (rng.random() < 4 / 5)
+    if len(windows) > 1 and rng.random() < 1 / 4:  # one source over two ways
+        windows.insert(1, step("merge", *rng.sample((0, 1), 2)))
+    return [*merged, *keyed, *windows]
 
 
 def _with_other_sinks(rng: Random, case: ConformanceCase) -> ConformanceCase:

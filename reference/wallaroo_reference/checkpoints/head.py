@@ -18,7 +18,7 @@ from wallaroo.windows import Shape, windows_of
 from wallaroo_reference.cells import Cells, Kind, Moment
 from wallaroo_reference.machine import Machine
 
-FORMAT = 1
+FORMAT = 2
 """The format of the file; `docs/recovery.md` says what each number stands for."""
 
 

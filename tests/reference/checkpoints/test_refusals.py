@@ -282,7 +282,7 @@ def test_a_future_format_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("wallaroo_reference.checkpoints.head.FORMAT", 9)
     filled(tmp_path / "c")
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=r"another version: its format is 9, ours 1\."):
+    with pytest.raises(CheckpointError, match=r"another version: its format is 9, ours 2\."):
         restored(tmp_path / "c")
 
 

@@ -179,8 +179,8 @@ class ByAny(Extractor):
         number = message[1] if type(message[1]) is int else 0
         keys: dict[str, tuple[Any, ...]] = {
             "a": (10, "-1", 2**40, -256),
-            "b": (9, "b", ("b", 10), b"b"),
-            "c": (-1, "\u00e9", (), ("b", 9, (b"",)), *_LONG),
+            "b": (9, "b", ("b", 10), b"b", "\u00e9", (), ("b", 9, (b"",))),
+            "c": (-1, *_LONG),
         }
         listed = keys.get(message[0], ("",))
         return listed[number % len(listed)]
