@@ -114,4 +114,7 @@ def test_key_5_a_check_looks_at_states(caplog):
     assert "state partition 'counts': each message that meets it becomes a dead letter" in (
         caplog.text
     )
-    assert "Locked does not survive pickling: TypeError: cannot pickle '_thread.lock' object" in caplog.text
+    assert (
+        "Locked does not survive pickling: TypeError: cannot pickle '_thread.lock' object"
+        in caplog.text
+    )
