@@ -75,10 +75,13 @@ _USES: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+_USED_TOGETHER = (*combinations(_USES, 1), *permutations(_USES, 2))
+
+
 def _numbers() -> dict[str, list[int]]:
     """Return the numbers of the branches of a pipeline that is used in two ways, or in one."""
     found = {}
-    for uses in (*combinations(_USES, 1), *permutations(_USES, 2)):
+    for uses in _USED_TOGETHER:
         begun = _stream()
         steps = wallaroo.build_application("shop", *[_USES[use](begun) for use in uses]).steps
         branches = [step.operation for step in steps if isinstance(step.operation, Branch)]
@@ -89,7 +92,7 @@ def _numbers() -> dict[str, list[int]]:
 def _all_numbers() -> dict[str, list[int]]:
     """Return what the numbers must be: from 0 on, if there are several uses."""
     found = {}
-    for uses in (*combinations(_USES, 1), *permutations(_USES, 2)):
+    for uses in _USED_TOGETHER:
         several = len(uses) + ("merged with itself" in uses)
         found[" and ".join(uses)] = [*range(several)] if several > 1 else []
     return found

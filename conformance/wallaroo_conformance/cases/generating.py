@@ -129,7 +129,7 @@ class _Table:
             *self.aggregations * triples,
         )
         self.of_graphs = (*self.operators, *KEYS.choices(tone, common=1, triples=True))
-        self.of_graphs += (*(GRAPH * 3),)
+        self.of_graphs += GRAPH * 3
         self.narrow = tuple(
             [name for name in STEPS.choices(tone, triples=triples) if STEPS.has(name, Trait.NARROW)]
         )
@@ -288,7 +288,8 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     else:
         if records.all_equal:
             sources = [replace(source, event_time=None) for source in sources]
-        sources = sources[:1] if about == "states" else sources
+        if about == "states":
+            sources = sources[:1]
         if about == "states" and rng.random() < 1 / 2:
             case = _rows(rng, sources, table, table.stateful)
         elif about == "all" and rng.random() < 1 / 4:
@@ -480,11 +481,9 @@ class _Records:
     def __init__(self, rng: Random, about: str, *, plain: bool, many_keys: bool) -> None:
         self._rng = rng
         self._marks: Sequence[str | None] = (None,)
-        if about == "time":
-            pass  # when windows fire is all that matters
-        elif about != "all":
+        if about in _MARKS_ABOUT:
             self._marks = (None, *rng.sample(_MARKS_ABOUT[about], rng.choice((1, 1, 2))))
-        elif not plain and rng.random() < 4 / 5:
+        elif about == "all" and not plain and rng.random() < 4 / 5:
             own = rng.sample(_WRONG, rng.choice((1, 1, 2)))
             some = (*((None,) * 25), *_WRONG)  # or a little of everything
             self._marks = rng.choice((*[(None, None, *own)] * 3, some))
