@@ -23,8 +23,8 @@ class Spot:
     Args:
         pipeline, step, position, sink, reason: a dead letter's fields, if the line raises.
         loops: the loops around the line in its function.
-        key: the name of the variable that holds the key of the entity or window; `None` where the
-            partition has only one entity.
+        key: the name of the variable that holds the key of the entity or window; a name that the
+            function does not have stands for the key `()`. `None`: the line is about neither.
         source: the line decodes a message or finds its event time.
         half: what may be half changed if the line raises: an entity or a window.
         partition: the state partition of that entity.

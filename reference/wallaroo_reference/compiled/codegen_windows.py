@@ -41,7 +41,7 @@ def write_put(
         text.line(indent, f"{key} = {find}({message})")
     assert text.spot is not None
     loops = text.spot.loops
-    text.spot = replace(text.spot, key=f"k{index}" if key == ALL else key, half="window")
+    text.spot = replace(text.spot, key=key, half="window")
     if isinstance(operation.windows, RangeWindows):
         identity_text, missing = known or f"n{index}", text.use("MISSING")
         if key == ALL:
