@@ -48,6 +48,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wallaroo.records import Record
+from wallaroo.text import counted
 from wallaroo.transport.log_directory import (
     Admit,
     InputLogError,
@@ -384,8 +385,7 @@ class InputLog:
                     os.ftruncate(self._fd, file.size)
             except OSError as worse:
                 self._broken = f"the input log {self.path} cannot be repaired: {worse.strerror}"
-            what = "1 record was" if records == 1 else f"{records} records were"
-            raise self._refusal(error, f"{what} not taken") from error
+            raise self._refusal(error, f"not taken: {counted(records, 'record')}") from error
         self._starved = False
 
     def _refusal(self, error: OSError, what: str) -> InputLogError:

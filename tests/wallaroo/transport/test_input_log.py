@@ -169,9 +169,9 @@ def test_a_full_disk_has_room_again_once_all_is_dropped(small_disk):
     done = ran(command, check=True)
     assert done.stdout == (
         f"the input log {path} cannot be written: No space left on device; "
-        "3 records were not taken\n"
+        "not taken: 3 records\n"
         f"the input log {path} cannot be written: No space left on device; "
-        "1 record was not taken\n1\n"
+        "not taken: 1 record\n1\n"
     )
 
 

@@ -113,7 +113,7 @@ def test_time_1_what_was_not_taken_moves_no_time(log, monkeypatch):
         log.append_records([Tick(5), Value("g", 6, 6)])
     with monkeypatch.context() as patch:
         patch.setattr("os.write", lambda fd, data: (_ for _ in ()).throw(OSError(5, "no disk")))
-        with pytest.raises(InputLogError, match="no disk; 2 records were not taken"):
+        with pytest.raises(InputLogError, match="no disk; not taken: 2 records"):
             log.append_records([Tick(5), Tick(6)])
     assert (log.next_sequence, log.latest_at) == (0, 0)
     log.append("a", [b"x"], -1)
