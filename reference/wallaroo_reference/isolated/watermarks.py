@@ -28,7 +28,7 @@ class _SourceTime:
 
     Attributes:
         by_arrival: its messages' event times are their arrival times.
-        idle_after: nanoseconds of its config, or `None`.
+        idle_after: nanoseconds of its config; `None`: it is never idle.
         greatest: the greatest event time so far.
         last_frame: the arrival time of its last frame, `None` before the first.
         ended: it gives nothing any more.
@@ -175,9 +175,7 @@ class Watermarks:
 
     def _released(self, source: _SourceTime) -> Watermark:
         """Return the arrival time from which a source without event times holds nothing back."""
-        if source.ended or source.by_arrival or source.idle_after is None:
-            return FOREVER
-        if source.greatest != NEVER or self.first is None:
+        if source.idle_after is None or source.greatest != NEVER or self.first is None:
             return FOREVER
         since = self.first if source.last_frame is None else source.last_frame
         return since + source.idle_after
@@ -189,4 +187,5 @@ def _moment(times: _SourceTime) -> SourceMoment:
 
 
 def _source_time(node: Source) -> _SourceTime:
-    return _SourceTime(node.config.event_time is None, node.config.idle_after)
+    by_arrival = node.config.event_time is None
+    return _SourceTime(by_arrival, None if by_arrival else node.config.idle_after)
