@@ -61,6 +61,17 @@ class DictInSlots:
     __slots__ = ("__dict__",)
 
 
+class DictElsewhere:
+    """Its ``__dict__`` is not that of its attributes."""
+
+    def __init__(self):
+        self.other = {}
+
+    @property
+    def __dict__(self):
+        return self.other
+
+
 class GetAttr:
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -96,12 +107,12 @@ class StateIsNothing:
 
 class Reduce:
     def __reduce__(self):
-        return (Reduce, (), {"reduced": sorted(map(str, self.__dict__))})
+        return (type(self), (), {"reduced": sorted(map(str, self.__dict__))})
 
 
 class ReduceEx:
     def __reduce_ex__(self, protocol):
-        return (ReduceEx, (), {"protocol": protocol})
+        return (type(self), (), {"protocol": protocol})
 
 
 class NewArgs:
@@ -237,6 +248,7 @@ BARE: list[Any] = [
     DataDescriptor,
     _slots,
     DictInSlots,
+    DictElsewhere,
     GetAttr,
     GetAttribute,
     SetAttr,
@@ -263,6 +275,16 @@ BARE: list[Any] = [
     lambda: Broken("why", 1),
 ]
 """How to make an instance with a ``__dict__`` that anything may be put into."""
+
+
+def _heir(base):
+    """Return a class that differs from `base` in its name alone, and that pickle finds here."""
+    heir = type(base)(f"Heir{base.__name__}", (base,), {"__module__": __name__})
+    return globals().setdefault(heir.__name__, heir)
+
+
+# `LyingReduce` makes no other class than itself.
+BARE += [_heir(base) for base in BARE if isinstance(base, type) and base is not LyingReduce]
 
 HOOKS = [
     "__reduce_ex__",

@@ -19,6 +19,7 @@ import copyreg
 import operator
 import pickle
 from itertools import groupby
+from types import GetSetDescriptorType
 from typing import Any, Final
 
 from wallaroo.judging import DeadLetterError
@@ -281,7 +282,7 @@ def _is_plain(kind: type) -> bool:
     if any(name in base.__dict__ for base in kind.__mro__[:-1] for name in (*_HOOKS, "__class__")):
         return False
     dictionary = [base.__dict__["__dict__"] for base in kind.__mro__ if "__dict__" in base.__dict__]
-    if len(dictionary) != 1 or type(dictionary[0]).__name__ != "getset_descriptor":
+    if list(map(type, dictionary)) != [GetSetDescriptorType]:  # it may define its own
         return False
     try:
         return pickle.loads(pickle.dumps(kind, PROTOCOL)) is kind  # noqa: S301 - our own bytes
