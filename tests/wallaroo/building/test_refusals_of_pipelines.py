@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 from builder_parts import (
     NO_DURATIONS,
+    Doubling,
     WantsArguments,
     begun,
     count,
@@ -96,7 +97,9 @@ def of_graphs():
         (TEN.over(Gather()), TEN.over(Gather()), "'gather'"),
         (TEN.over(Gather()), renamed, "'gather'"),
     ):
-        yield partial(build, "app", words().to(one).to(other).done()), *said
+        ways = words().to(one).done(), names().to(other).done()
+        said = ("pipeline 'words' has a step of that name", *said)
+        yield partial(build, "app", *ways), *said
 
 
 def of_keys_and_states():
@@ -197,4 +200,7 @@ def test_what_is_nearly_a_mistake_is_not_refused():
     assert range_windows(10_000).with_slide(1).pane == 1
     for windows in (TEN, TEN.with_slide(TEN.range), count_windows(2)):
         assert windows.over(Bare)
+    for method in ("initial_accumulator", "update", "combine", "output"):
+        computation = with_attributes(Doubling, **{method: lambda self: 0})
+        assert words().to(computation())
     begun().done().new_pipeline("q", source(0)).done().build()  # port 0 is no address yet
