@@ -81,6 +81,7 @@ _SIMULATED = {
     "log": 200,
     "recording": 100,
     "server": 60,
+    "topics": 150,
 }
 """How many runs the simulation makes of each of its subjects."""
 _FEW_RUNS = 100

@@ -207,6 +207,14 @@ class Application:
         return expires or stamps or ahead or bool(self.window_steps)
 
     @cached_property
+    def time_stands_still(self) -> bool:
+        """Whether all that is read has the arrival time of the start, and nothing ticks.
+
+        It is so if all sources are topics that are read to their ends (kafka-10).
+        """
+        return all(getattr(one.config, "until", None) == "end" for one in self.sources.values())
+
+    @cached_property
     def ways(self) -> tuple[Mapping[str, int], ...]:
         """For each node the sources it gets messages from, with the delays on the way (time-3).
 

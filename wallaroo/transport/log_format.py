@@ -24,12 +24,13 @@ records are kept whole, there are blocks of whole records and of unused numbers 
 payload of the first offset of a run, of a whole record, and of an assignment::
 
     u32 partition · u64 offset
-    u32 partition · u64 offset · i64 timestamp · u32 number of headers
+    u32 partition · u64 offset · i64 timestamp or -1 · u32 number of headers
         · topic, value, key, name and value of each header: u32 length, or 2³²-1 for none · bytes
     JSON: [id of the topic, [[partition, first offset, end or null], …]]
 
-All numbers are big-endian; times are nanoseconds since 1970. A block is read whole or not at all,
-so bytes left by a crash in the middle of a write are never taken for a record.
+All numbers are big-endian; times are nanoseconds since 1970. A timestamp of 2⁶³ and more, which is
+no event time, stands there as -1 - its milliseconds. A block is read whole or not at all, so bytes
+left by a crash in the middle of a write are never taken for a record.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from typing import NamedTuple, TypeAlias, overload
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, Consumed, End, Frame, Record, Tick, Unused, Value
+from wallaroo.times import MILLISECOND, TIME_END
 from wallaroo.transport.byte_strings import ByteStrings
 from wallaroo.transport.stamps import STAMP_BYTES, UNSTAMPED, Stamp, from_bytes
 
@@ -423,14 +425,28 @@ def _end(source: str, payload: bytes, at: int) -> End:
 
 
 def _whole(record: KafkaRecord) -> bytes:
-    time = -1 if record.timestamp is None else record.timestamp
-    head = _CONSUMED.pack(record.partition, record.offset, time, len(record.headers))
+    head = _CONSUMED.pack(
+        record.partition, record.offset, _packed(record.timestamp), len(record.headers)
+    )
     parts = [record.topic.encode(), record.value, record.key]
     for name, value in record.headers:
         parts += [name.encode(), value]
     return head + b"".join(
         [_NOTHING if part is None else _LENGTH.pack(len(part)) + part for part in parts]
     )
+
+
+def _packed(timestamp: int | None) -> int:
+    """Return a timestamp as 64 bits: one beyond their nanoseconds in milliseconds, below -1."""
+    if timestamp is None:
+        return -1
+    return timestamp if timestamp < TIME_END else -1 - timestamp // MILLISECOND
+
+
+def _unpacked(time: int) -> int | None:
+    if time < -1:
+        return (-1 - time) * MILLISECOND
+    return None if time == -1 else time
 
 
 def _consumed(source: str, payload: bytes, at: int) -> Consumed:
@@ -451,7 +467,7 @@ def _consumed(source: str, payload: bytes, at: int) -> Consumed:
         value,
         key,
         tuple(zip(names, rest[1::2], strict=True)),
-        None if time < 0 else time,
+        _unpacked(time),
         (topic or b"").decode(),
         partition,
         offset,

@@ -99,7 +99,7 @@ class _Source:
             self._next[partition] += HOLE
             yield Unused(name, HOLE, at)
         elif entry.what in ("frame", "tombstone"):
-            record = _record(entry, topic_of(self._spec.id), self._next[partition])
+            record = topic_record(entry, topic_of(self._spec.id), partition, self._next[partition])
             self._next[partition] += 1
             yield Consumed(name, record, at)
         else:
@@ -117,7 +117,7 @@ _FAILURES = {
 }
 
 
-def _record(entry: Input, topic: str, offset: int) -> KafkaRecord:
+def topic_record(entry: Input, topic: str, partition: int, offset: int = 0) -> KafkaRecord:
     """Return a record of a topic: key, timestamp and header are the parts of its payload."""
     parts: Sequence[bytes] = entry.payload.split(b" ")
     value = entry.payload if entry.what == "frame" else None
@@ -127,4 +127,4 @@ def _record(entry: Input, topic: str, offset: int) -> KafkaRecord:
     if len(parts) == _PARTS:
         key, headers = parts[0], ((TEXT_HEADER, parts[2]),)
         timestamp = int(parts[1]) if parts[1].isdigit() else None
-    return KafkaRecord(value, key, headers, timestamp, topic, entry.partition, offset)
+    return KafkaRecord(value, key, headers, timestamp, topic, partition, offset)

@@ -97,7 +97,7 @@ class Feeder(Intake):
         outbox: takes these in their place, until they may leave; `None`: they leave at once.
         failed: called once with what ended the run, if something does.
         clock: returns the arrival time of a record, in nanoseconds since 1970.
-        timed: what the machine does can depend on arrival times, and time can make something due.
+        ticks: time alone can make something due.
         topics: the configuration of each Kafka source.
         ticked: gets the ticks that are due, which come back by `receive_records`.
         logged: what the log says of sources before the first record.
@@ -117,7 +117,7 @@ class Feeder(Intake):
         *,
         failed: Callable[[str], None],
         clock: Callable[[], int],
-        timed: bool,
+        ticks: bool,
         topics: Mapping[str, KafkaSourceConfig],
         ticked: Callable[[Sequence[Tick]], None],
         logged: Mapping[str, LoggedSource],
@@ -143,7 +143,7 @@ class Feeder(Intake):
         self._fetched: deque[Entry] = deque()  # some of `_earlier`
         self._earlier: Iterator[Entry | FromTopic] | None = None
         self._caught_up: Callable[[], None] = lambda: None
-        self._timed = timed
+        self._ticks = ticks
         self._ticker = Ticker(machine, clock, ticked, lambda: bool(self._backlog))
         self._received = 0  # frames that were received
         self._closings: deque[tuple[int, Callable[[], None]]] = deque()
@@ -269,7 +269,7 @@ class Feeder(Intake):
         elif self._paused and not wait:
             self._paused = False
             self._edges.resume("sinks")
-        if self._timed and not wait and not self._over:
+        if self._ticks and not wait and not self._over:
             self._ticker.watch()
 
     def sinks_have_room(self) -> None:
@@ -291,7 +291,7 @@ class Feeder(Intake):
 
     def stop_ticking(self) -> None:
         """Take no more ticks: a stop does not wait for the outputs that they make."""
-        self._timed = False
+        self._ticks = False
         self._ticker.stop()
 
     def abandon(self) -> None:

@@ -140,7 +140,7 @@ def opened_run(
         *(machine, edges, outbox),
         failed=inlet.fail,
         clock=clock,
-        timed=timed,
+        ticks=timed and not application.time_stands_still,
         topics=kafka.topics,
         ticked=inlet.receive_records,
         logged=left.logged,

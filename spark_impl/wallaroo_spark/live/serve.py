@@ -176,7 +176,8 @@ class Server(Handle):
     async def _serve(self) -> None:
         """Write ticks until a stop is asked for; then deliver what was received, and end."""
         ticking = None
-        if self._application.window_steps:
+        application = self._application
+        if application.window_steps and not application.time_stands_still:
             ticks = write_ticks(
                 self._now,
                 lambda: self._run.delivery.due,

@@ -12,7 +12,8 @@ Nothing of the engine is replaced. What it asks of the operating system is: the 
 - `peers`: senders and receivers, which notice what they are told.
 - `plans`: one run as a value, drawn from a seed; what fails is made smaller.
 - `serving`, `logs`, `kafka`: what runs: the server; an input log by itself; from topics to topics.
-- `cases`: applications of generated cases, and all that comes of them.
+- `topics`: what others send to the topics that are read, and when brokers are away.
+- `cases`, `topic_cases`: applications of generated cases, and all that comes of them.
 - `planted`: faults put into the engine (`planted.toml`), each of which has to be found.
 
 One run has several *lives*: the engine is started, does its work, and crashes at a step that the

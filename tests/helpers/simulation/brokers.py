@@ -7,6 +7,7 @@ transaction that is open; a mark stands behind each transaction, at an offset of
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,21 +46,20 @@ class Brokers:
 
     Attributes:
         away: nobody reaches them.
+        taken: how far readers have come, in each partition.
     """
 
     def __init__(self, topics: dict[str, int]) -> None:
         self.away = False
         self.topics = topics
-        self._logs: dict[tuple[str, int], list[Stored]] = {
-            (topic, number): [] for topic, count in topics.items() for number in range(count)
-        }
+        self.taken: dict[tuple[str, int], int] = {}
+        self._logs: defaultdict[tuple[str, int], list[Stored]] = defaultdict(list)
         self._epochs: dict[str, int] = {}
         self._open: dict[str, Transaction] = {}
         self._positions: dict[tuple[str, str, int], int] = {}
 
     def grow(self, topic: str) -> None:
         """Add a partition to a topic."""
-        self._logs[topic, self.topics[topic]] = []
         self.topics[topic] += 1
 
     # -- reading -----------------------------------------------------------------------------------

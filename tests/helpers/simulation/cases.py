@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from wallaroo_conformance.cases.building import build
@@ -34,24 +35,33 @@ from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Case
 from wallaroo.overriding import override
 from wallaroo.records import Record, Unportable, Value
-from wallaroo.topology import Application, Node, Sink, Source
-from wallaroo.trace import canonical_json, sorted_entities, sorted_windows
+from wallaroo.topology import Application, Node, Sink, SinkId, Source
+from wallaroo.trace import DeadLetter, canonical_json, sorted_entities, sorted_windows
 from wallaroo.transport.log_directory import read
+from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.logged import from_log
 from wallaroo.user_code.calls import Call, CallSite, instrument
 
 _CASES = 400
+_WITH_TOPICS = 1_600  # of which some read topics
 _MILLISECOND = 10**6  # nanoseconds
-_RECORDED = Path("/sim/recording")
+RECORDED = Path("/sim/recording")
 _OF_THE_RUN = ("error", "where", "causes", "run")
 """What dead letters say that is not the same in another run."""
 
 
 @cache
-def _cases(*, generators: bool) -> tuple[ConformanceCase, ...]:
+def with_sockets(*, generators: bool) -> tuple[ConformanceCase, ...]:
     """Return cases that end no run and do not show copies: with generators, or sockets alone."""
     served = filter(_is_served, generate(_CASES, 0, "tame", simple=0.0, kafka=False))
     return tuple([one for one in served if generators is any(map(_generates, one.sources))])
+
+
+@cache
+def with_topics() -> tuple[ConformanceCase, ...]:
+    """Return such cases that read topics, and perhaps have other sources too."""
+    served = filter(_is_served, generate(_WITH_TOPICS, 0, "tame", simple=0.0))
+    return tuple([one for one in served if any(source.topic for source in one.sources)])
 
 
 def _generates(source: SourceSpec) -> bool:
@@ -102,16 +112,14 @@ class Counting:
         return Unreadable(value) if self.portable()[number] is None else value
 
 
-def _served(built: Application, values: Counting) -> Application:
-    """Return the application with generators that give something, and peers that remember."""
+def changed(built: Application, change: Callable[[Any], Mapping[str, Any]]) -> Application:
+    """Return an application, of whose sources and sinks something is changed."""
     nodes: list[Node] = []
     for node in built.nodes:
         if isinstance(node, Sink | Source):
-            config: Any = copy.copy(node.config)
-            if isinstance(config, GenSourceConfig):
-                object.__setattr__(config, "generator", generator_of(values))  # it is frozen
-            elif isinstance(config, TCPSinkConfig):
-                object.__setattr__(config, "resume", True)
+            config = copy.copy(node.config)
+            for name, value in change(config).items():
+                object.__setattr__(config, name, value)  # it is frozen
             nodes.append(replace(node, config=config))
         else:
             nodes.append(node)
@@ -119,19 +127,23 @@ def _served(built: Application, values: Counting) -> Application:
 
 
 class CaseRun(CheckpointRun):
-    """A run of a plan, with an application of a case and its payloads."""
+    """A run of a plan, with an application of a case and its payloads.
+
+    Attributes:
+        case: the case.
+    """
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         chance = self.world.chance("case")
         # Times of arrival are a fraction of a millisecond apart, event times nanoseconds.
-        cases = _cases(generators=chance.random() < 1 / 3)
-        case = longer(chance.choice(cases), chance.choice((1, _MILLISECOND)))
+        self.case = longer(chance.choice(self.cases(chance)), chance.choice((1, _MILLISECOND)))
+        case = self.case
         payloads = [entry.payload for entry in case.inputs if entry.what == "frame"] or [b"a 1 m"]
         self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
         self._speed = chance.choice((0.0, 0.0, 0.002))
-        self.application = instrument(_served(build(case), self._values), self._slowly)
-        self.fixed = {"record": _RECORDED, "skip_record": ()}
+        self.application = instrument(self.served(build(case)), self._slowly)
+        self.fixed = {"record": RECORDED, "skip_record": ()}
         kind = self.kind
 
         def made(*given: Any, **how: Any) -> Any:
@@ -164,6 +176,24 @@ class CaseRun(CheckpointRun):
             if isinstance(sink.config, TCPSinkConfig)
         }
 
+    def cases(self, chance: Random) -> Sequence[ConformanceCase]:
+        """Return the cases, one of which is served."""
+        return with_sockets(generators=chance.random() < 1 / 3)
+
+    def served(self, built: Application) -> Application:
+        """Return the application with generators that give something, and peers that remember."""
+        return changed(built, self.changed)
+
+    def judged(self) -> Application:
+        """Return the application, as a bounded run needs it."""
+        return self.application
+
+    def changed(self, config: Any) -> dict[str, Any]:
+        """Return what is changed of the configuration of a source or a sink."""
+        if isinstance(config, GenSourceConfig):
+            return {"generator": generator_of(self._values)}
+        return {"resume": True} if isinstance(config, TCPSinkConfig) else {}
+
     @override
     def waiting(self) -> Sequence[object]:
         """Return what is not at its end: connections, and generators."""
@@ -185,16 +215,14 @@ class CaseRun(CheckpointRun):
     @override
     def check_end(self) -> None:
         """Check what peers, the disk and the last machine have."""
-        log = self._recorded()
+        log = self.recorded()
         how: dict[str, Any] = {"isolation": "isolated", "options": {"thorough": True}}
-        wanted = ReferenceEngine().run(Case(self.application, log, **how))
+        wanted = ReferenceEngine().run(Case(self.judged(), log, **how))
         if wanted.findings and isinstance(self._made, Compiled):
             return  # trusting mode is not promised to such an application
-        for sink, peer in self.kept.items():
-            made = b"".join([one for one in wanted.outputs[sink] if isinstance(one, bytes)])
-            if peer.kept != made:
-                raise Broken(f"sink-9: {sink} has {bytes(peer.kept)!r}, not {made!r}")
-        due = {_compared(letter.to_json()) for letter in wanted.dead_letters}
+        self.check_outputs(wanted.outputs)
+        letters = self.letters_of(wanted.dead_letters, log)
+        due = {_compared(letter.to_json()) for letter in letters}
         found = {_compared(letter) for letter in whole_letters(self.letters())}
         if found != due:
             raise Broken(f"dead-1: {due - found} are missing, and there are {found - due}")
@@ -202,21 +230,46 @@ class CaseRun(CheckpointRun):
             raise Broken("recover-1: the state entities are not those of one run")
         if sorted_windows(self._made.windows()) != wanted.windows:
             raise Broken("recover-1: the open windows are not those of one run")
-        self._check_values(log)
+        self.check_sources(log)
 
-    def _check_values(self, log: Sequence[Record]) -> None:
+    def check_outputs(self, wanted: Mapping[SinkId, Sequence[Any]]) -> None:
+        """Check what peers have got."""
+        for sink, peer in self.kept.items():
+            made = b"".join(wanted[sink])
+            if peer.kept != made:
+                raise Broken(f"sink-9: {sink} has {bytes(peer.kept)!r}, not {made!r}")
+
+    def check_sources(self, log: Sequence[Record]) -> None:
+        """Check that the input log has all that its sources have given."""
         for name, source in self.application.sources.items():
             given = [one.value for one in log if isinstance(one, Value) and one.source == name]
             numbers = [None if isinstance(one, Unportable) else one[1] for one in given]
             if isinstance(source.config, GenSourceConfig) and numbers != self._values.portable():
                 raise Broken(f"graph-4: {name} has given {numbers}, not {self._values.portable()}")
 
-    def _recorded(self) -> list[Record]:
+    def letters_of(self, letters: Sequence[DeadLetter], _log: Sequence[Record]) -> list[DeadLetter]:
+        """Return dead letters of a bounded run as those of a live one."""
+        return [*letters]
+
+    def recorded(self) -> list[Record]:
+        """Return all records of the input log."""
         self.world.dead = False  # somebody looks at the disk
-        files, _ = read(_RECORDED / "input")
-        runs = [run for file in files for run in file.runs(0, sys.maxsize)]
+        runs = self.logged()
         self.world.dead = True
-        records = [record for run in runs for record in run.records()]
+        return [record for run in runs for record in self.records_of(run)]
+
+    def logged(self) -> list[LoggedRun]:
+        """Return the runs of all records that were logged."""
+        return self.runs_of(RECORDED)
+
+    def runs_of(self, directory: Path) -> list[LoggedRun]:
+        """Return the runs of the input log in a directory."""
+        files, _ = read(directory / "input")
+        return [run for file in files for run in file.runs(0, sys.maxsize)]
+
+    def records_of(self, run: LoggedRun) -> list[Record]:
+        """Return the records of a run."""
+        records = run.records()
         return [from_log(one).made if isinstance(one, Value) else one for one in records]
 
 

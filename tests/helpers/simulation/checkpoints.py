@@ -25,7 +25,7 @@ from wallaroo.engine import ServeOptions, Summary
 from wallaroo.transport import appending, dead_letter_file, input_log, threads
 from wallaroo.transport.skipping import skipping
 
-_DIRECTORY = Path("/sim/checkpoint")
+DIRECTORY = Path("/sim/checkpoint")
 _SKIPPING = 0.5  # of the lives
 
 
@@ -46,7 +46,7 @@ class CheckpointRun(Run):
         """Serve the application, from the checkpoint, options differ from life to life."""
         chance = self.world.chance("options", self.world.life)
         drawn = CheckpointOptions(
-            _DIRECTORY,
+            DIRECTORY,
             checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
             skip_record=self._dead() if chance.random() < _SKIPPING else (),

@@ -70,10 +70,13 @@ class Message:
         return self._record and self._record[1]
 
     def headers(self) -> Any:
-        return None
+        return (self._record and self._record[2]) or None
 
     def timestamp(self) -> tuple[int, int]:
-        return confluent_kafka.TIMESTAMP_NOT_AVAILABLE, 0
+        milliseconds = self._record and self._record[3]
+        if milliseconds is None:
+            return confluent_kafka.TIMESTAMP_NOT_AVAILABLE, 0
+        return confluent_kafka.TIMESTAMP_CREATE_TIME, milliseconds
 
     def __len__(self) -> int:
         return len(self.value() or b"")
@@ -200,6 +203,7 @@ class Consumer(_Client):
             if not came and self._ended.get(place) != end:
                 self._ended[place] = self._at[place] = max(end, self._at[place])
                 came.append(Message(place[1], end, None))
+            self._brokers.taken[place] = self._at[place]
             if came:
                 return came
         return []
@@ -239,8 +243,9 @@ class Producer(_Client):
         _delivered: object,
         _partitioner: object,
         timestamp: int,
+        headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
-        self._waiting.append(((topic, partition), (value, key, (), timestamp)))
+        self._waiting.append(((topic, partition), (value, key, tuple(headers), timestamp)))
         if len(self._waiting) == 1:
             self._soon()
 

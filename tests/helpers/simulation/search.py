@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from simulation import application, kafka, logs, plans
+from simulation import application, kafka, logs, plans, topic_cases
 from simulation.calls import installed
 from simulation.cases import CaseRun
 from simulation.checkpoints import CheckpointRun
@@ -46,6 +46,7 @@ SUBJECTS = {
     "cases": Subject(partial(_drawn, durable=True), CaseRun),
     "server": Subject(partial(_drawn, durable=False), ServerRun),
     "kafka": Subject(kafka.drawn, kafka.KafkaRun),
+    "topics": Subject(topic_cases.drawn, topic_cases.TopicCaseRun),
     "log": Subject(logs.drawn, LogRun),
     "recording": Subject(logs.drawn, RecordingRun),
 }

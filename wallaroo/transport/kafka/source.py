@@ -301,8 +301,8 @@ class KafkaSource(Source):
                 if isinstance(reader, RunReader):
                     self._bytes = reader.bytes_in
             if wait(_LOOK):
-                return True
-        return False
+                break
+        return not self._closed.is_set()  # it may have been closed, and then resumed
 
     def _ask_ends(self, partitions: Collection[int]) -> Mapping[int, Future[Any]]:
         config = self._config

@@ -1,0 +1,236 @@
+"""Serves applications of generated cases from topics to topics, read for ever or to their ends.
+
+What is read is compared with what brokers have, and all that comes of it with a bounded run: of
+what was recorded, or of the topics again, as the log says which offsets were read (kafka-1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+from unittest import mock
+
+from wallaroo_conformance.cases.case import ConformanceCase
+from wallaroo_conformance.cases.records import topic_of, topic_record
+from wallaroo_conformance.definition.judging import murmur2
+
+from simulation import plans, topics
+from simulation.cases import CaseRun, changed, with_topics
+from simulation.checkpoints import DIRECTORY
+from simulation.plans import Life
+from simulation.topics import KafkaPlan, Place, Sent, Topics
+from simulation.world import Broken
+from wallaroo.engine import Summary
+from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
+from wallaroo.kafka_records import KafkaRecord
+from wallaroo.overriding import override
+from wallaroo.records import Assigned, Consumed, End, Record, Unused
+from wallaroo.topology import Application, SinkId
+from wallaroo.trace import DeadLetter
+from wallaroo.transport.input_log import InputLog
+from wallaroo.transport.kafka import reader
+from wallaroo.transport.log_format import LoggedRun, RecordKind
+
+_IN_TURN = 3  # offsets of a partition before the next one has its turn
+_INTERVALS = (0.001, 0.1)  # seconds that a transaction stays open, usually
+_BEFORE = (0, 0, 1, 4, 9)  # records that are in a partition before the first life
+_MOST_PARTITIONS = 3
+_TIMESTAMP_END = 1 << 63  # milliseconds that no record's timestamp has
+_MILLISECOND = 10**6  # nanoseconds
+
+
+def drawn(seed: int) -> KafkaPlan:
+    """Return the plan of a seed: topics, and sockets beside them."""
+    plan = topics.drawn(seed, topics=_MOST_PARTITIONS)
+    other = plans.drawn(seed, durable=True, sources=2, sinks=2)
+    sendings = tuple([one for one in other.sendings if one.life <= len(plan.lives)])
+    return replace(plan, sendings=sendings, troubles=other.troubles, latest=False)
+
+
+class TopicCaseRun(CaseRun):
+    """A run of a plan, with an application of a case that reads topics."""
+
+    def __init__(self, plan: KafkaPlan) -> None:
+        super().__init__(plan)
+        chance = self.world.chance("topics")
+        sources, sinks = self.application.sources, self.application.sinks
+        self._reads = {
+            name: source.config
+            for name, source in sources.items()
+            if isinstance(source.config, KafkaSourceConfig)
+        }
+        self._sinks = {
+            sink: node.config
+            for sink, node in sinks.items()
+            if isinstance(node.config, KafkaSinkConfig)
+        }
+        written = {one.topic: one.partitions or _MOST_PARTITIONS for one in self._sinks.values()}
+        read = {topic_of(one.id): max(2, one.topic) for one in self.case.sources if one.topic}
+        parts = self.machine, self.threads, plan, {**written, **read}, [*read], self._sent
+        self._topics = Topics(*parts)
+        self._brokers = self._topics.brokers
+        self._taken: dict[Place, int] = {}
+        for place in [place for one in self._reads.values() for place in self._places(one)]:
+            for record in self._drawn(chance, place, chance.choice(_BEFORE)):
+                self._brokers.append_committed(place, *record)
+        self.fixed["transaction"] = chance.choice(_INTERVALS)
+        self._recorded = chance.random() < 2 / 3
+        if not self._recorded:  # the log is never cut, and says which offsets were read
+            self.fixed |= {"record": None, "log_bytes": 1 << 30}
+
+    @override
+    def cases(self, chance: Random) -> Sequence[ConformanceCase]:
+        return with_topics()
+
+    @override
+    def changed(self, config: Any) -> dict[str, Any]:
+        bounded = self.world.chance("bounded", self.plan.seed).random() < 1 / 3
+        ends = bounded and isinstance(config, KafkaSourceConfig)
+        return {"until": "end"} if ends else super().changed(config)
+
+    @override
+    def judged(self) -> Application:
+        """Return the application; a bounded run asks nobody how many partitions there are."""
+
+        def known(config: Any) -> dict[str, Any]:
+            asks = isinstance(config, KafkaSinkConfig) and config.partitions is None
+            return {"partitions": _MOST_PARTITIONS} if asks else {}
+
+        return changed(self.application, known)
+
+    @contextlib.contextmanager
+    @override
+    def around(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(super().around())
+            stack.enter_context(self._topics.reached())
+            stack.enter_context(mock.patch.object(reader, "_IN_TURN", _IN_TURN))
+            if not self._recorded:
+                stack.enter_context(mock.patch.object(InputLog, "drop_before"))
+            yield
+
+    @override
+    def live(self, life: Life) -> Summary | None:
+        self._topics.begin()
+        return super().live(life)
+
+    @override
+    def waiting(self) -> Sequence[object]:
+        """Return what is not at its end; of reads to their ends whatever moves."""
+        before, self._taken = self._taken, dict(self._brokers.taken)
+        left: list[object] = [*super().waiting()]
+        left += ["what is being sent"] * (self._topics.sending > 0)
+        for config in self._reads.values():
+            for place in self._places(config):
+                if config.until == "end":
+                    left += [place] * (self._brokers.away or self._taken != before)
+                elif self._taken.get(place, 0) < self._brokers.end(*place, committed_only=True):
+                    left.append(place)
+        return left
+
+    def _places(self, config: KafkaSourceConfig[Any]) -> list[Place]:
+        topic = config.topic
+        return [(topic, number) for number in range(self._brokers.topics[topic])]
+
+    def _sent(self, number: int, sent: Sent, place: Place) -> list[tuple[Any, ...]]:
+        """Return what a sender puts into a partition."""
+        return self._drawn(self.world.chance("payloads", number), place, len(sent.frames))
+
+    def _drawn(self, chance: Random, place: Place, count: int) -> list[tuple[Any, ...]]:
+        """Return so many records of the case's: of each value, key, headers and timestamp."""
+        there = [one for one in self.case.inputs if one.what in ("frame", "tombstone")]
+        made: list[tuple[Any, ...]] = []
+        for entry in chance.choices(there, k=count) if there else ():
+            one = topic_record(entry, *place)
+            time = one.timestamp if (one.timestamp or 0) < _TIMESTAMP_END else None
+            made.append((one.value, one.key, one.headers, time))
+        return made
+
+    # -- what there must be ------------------------------------------------------------------------
+
+    @override
+    def check_outputs(self, wanted: Mapping[SinkId, Sequence[Any]]) -> None:
+        super().check_outputs(wanted)
+        for sink, config in self._sinks.items():
+            made: dict[int, list[tuple[Any, ...]]] = {}
+            partitions = config.partitions or _MOST_PARTITIONS
+            for value, key, chosen, headers, timestamp, number in wanted[sink]:
+                hashed = number if key is None else murmur2(key) & 0x7FFFFFFF
+                partition = hashed % partitions if chosen is None else chosen
+                made.setdefault(partition, []).append((value, key, headers, timestamp))
+            for partition in {*made, *range(partitions)}:
+                found = self._brokers.records(config.topic, partition)
+                if found != made.get(partition, []):
+                    raise Broken(
+                        f"kafka-15: partition {partition} of {config.topic} has {found}, "
+                        f"not {made.get(partition, [])}"
+                    )
+
+    @override
+    def check_sources(self, log: Sequence[Record]) -> None:
+        super().check_sources(log)
+        for name, config in self._reads.items():
+            own = [one for one in log if getattr(one, "source", "") == name]
+            read = [one.record for one in own if isinstance(one, Consumed)]
+            if config.until == "end":
+                wanted = self._in_turn(config.topic, own)
+                if own[-1] != End(name, own[-1].at):
+                    raise Broken(f"kafka-10: {name} was not read to its end")
+                if self.application.time_stands_still and len({one.at for one in log}) > 1:
+                    raise Broken("kafka-10: what was read to its end came at more than one time")
+            else:
+                places = self._places(config)
+                wanted = [record for place in places for record in self._there(*place)]
+                read.sort(key=lambda one: one.partition)  # of which each has its own order
+            if read != wanted:
+                raise Broken(f"kafka-1: {name} has read {read}, not {wanted}")
+
+    def _in_turn(self, topic: str, log: Sequence[Record]) -> list[KafkaRecord]:
+        """Return what is read to the ends that a log says, in its order (kafka-10)."""
+        there: list[tuple[int, int, KafkaRecord]] = []
+        for assigned in [one for one in log if isinstance(one, Assigned)]:
+            for number, first, end in assigned.partitions:
+                records = [one for one in self._there(topic, number) if one.offset < (end or 0)]
+                there += [((one.offset - first) // _IN_TURN, number, one) for one in records]
+        return [one for *_, one in sorted(there, key=lambda one: (*one[:2], one[2].offset))]
+
+    def _there(self, topic: str, partition: int) -> list[KafkaRecord]:
+        """Return the committed records of a partition that is read."""
+        found, at = [], 0
+        while (there := self._brokers.next(topic, partition, at)) is not None:
+            offset, (value, key, headers, milliseconds) = there
+            timestamp = None if milliseconds is None else milliseconds * _MILLISECOND
+            place = topic, partition, offset
+            found.append(KafkaRecord(value, key, headers, timestamp, *place))
+            at = offset + 1
+        return found
+
+    @override
+    def letters_of(self, letters: Sequence[DeadLetter], log: Sequence[Record]) -> list[DeadLetter]:
+        return [
+            replace(letter, record=(read.topic, read.partition, read.offset))
+            if isinstance(record := log[letter.lineage[0]], Consumed) and (read := record.record)
+            else letter
+            for letter in letters
+        ]
+
+    @override
+    def logged(self) -> list[LoggedRun]:
+        return super().logged() if self._recorded else self.runs_of(DIRECTORY)
+
+    @override
+    def records_of(self, run: LoggedRun) -> list[Record]:
+        if run.kind is not RecordKind.OFFSETS:
+            return super().records_of(run)
+        partition, first = run.place
+        topic = self._reads[run.source].topic
+        there = {one.offset: one for one in self._there(topic, partition)}
+        return [
+            Consumed(run.source, there[at], run.at)
+            if at in there
+            else Unused(run.source, 1, run.at)
+            for at in range(first, first + len(run.payloads))
+        ]
