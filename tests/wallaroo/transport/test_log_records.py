@@ -39,7 +39,7 @@ kafka_records = st.builds(
     some_bytes,
     some_bytes,
     st.lists(st.tuples(st.text(max_size=2), some_bytes), max_size=2).map(tuple),
-    st.none() | st.integers(0, 2**62),
+    st.none() | times | st.integers(2**43, 2**63 - 1).map(lambda ms: ms * 10**6),
     st.text(max_size=3),
     st.integers(0, 2**31),
     st.integers(0, 2**63),
