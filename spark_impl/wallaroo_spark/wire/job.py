@@ -413,9 +413,7 @@ class Report:
     problem: str = ""
 
     def __bool__(self) -> bool:
-        results = self.finished or self.printed or self.entities or self.held or self.span
-        left = self.sent or self.problem or self.fetched
-        return bool(results or self.figures or self.visits.kept or self.worked or left)
+        return self != Report()
 
     @classmethod
     def merged(cls, reports: Iterable[Report]) -> Report:

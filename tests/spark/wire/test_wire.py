@@ -4,11 +4,13 @@ import pickle
 import random
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
-from wallaroo_spark.wire.job import Row
+from wallaroo_spark.wire.job import Address, Fetched, Held, Report, Row, Sent
 from wallaroo_spark.wire.lineages import numbering
 from wallaroo_spark.wire.outbox import (
+    End,
     Finished,
     Messages,
     Outputs,
@@ -17,6 +19,10 @@ from wallaroo_spark.wire.outbox import (
     outputs_in_order,
 )
 from wallaroo_spark.wire.rows import ARROW_SCHEMA, from_batch, to_batch
+
+from wallaroo.metrics.figures import Harvest
+from wallaroo.metrics.following import Visits
+from wallaroo.user_code.output import Line
 
 
 def messages(node, *lineages):
@@ -140,3 +146,39 @@ assert list(from_batch(to_batch([Row(0, 1, b"a")]))) == [Row(0, 1, b"a")]
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+AN_ADDRESS = Address(0, 1, 2)
+FULL = Report(
+    finished={0: Finished(ends=[End((1,), "exit")])},
+    printed=[Line("step", "text")],
+    entities=[(AN_ADDRESS, b"id", ["int", 1], b"state")],
+    held={AN_ADDRESS: Held(1)},
+    span=(0, 3),
+    figures=[Harvest({}, {}, 5, 0)],
+    visits=Visits(left_out=1),
+    worked={"host": (1, 0.5)},
+    taken={AN_ADDRESS: 2},
+    sent={(3, 0): Sent(1, 20)},
+    fetched={"source": Fetched(1, 20, 0)},
+    problem="no broker answers",
+)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Report)])
+def test_what_one_task_has_to_report_comes_to_the_driver(name):
+    report = Report(**{name: getattr(FULL, name)})
+    assert report
+    for reports in ([report, Report()], [Report(), report]):
+        assert Report.merged(reports) == report
+    assert not Report.merged([Report(), Report()])
+
+
+def test_what_tasks_have_done_is_added_up():
+    reports = [
+        Report(worked={"a": (1, 0.5)}, fetched={"p": Fetched(1, 20, 1)}),
+        Report(worked={"a": (2, 1.0), "b": (3, 0.25)}, fetched={"p": Fetched(2, 30, 0)}),
+    ]
+    merged = Report.merged(reports)
+    assert merged.worked == {"a": (3, 1.5), "b": (3, 0.25)}
+    assert merged.fetched == {"p": Fetched(3, 50, 1)}

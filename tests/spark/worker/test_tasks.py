@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import pytest
 from wallaroo_spark.wire.job import LEAVING, HeadBlock, Report, WireRun, leaving_tasks, unpack
 from wallaroo_spark.wire.outbox import End, Finished, Outputs
 from wallaroo_spark.worker import tasks
@@ -33,19 +32,6 @@ def test_all_tasks_from_which_outputs_leave_are_told_where_the_run_ends():
     rows = tasks._leaving(Finished(outputs=[outputs(0, 1)], ends=[end]), {}, SHARDS)
     assert len({row.shard for row in rows}) == len(rows) == leaving_tasks(SHARDS) > 1
     assert all(row.level == LEAVING and unpack(row.block).ends == [end] for row in rows)
-
-
-@pytest.mark.parametrize(
-    "name", ["finished", "printed", "entities", "held", "span", "figures", "worked", "sent"]
-)
-def test_a_report_of_anything_is_sent_to_the_driver(name):
-    assert Report(**{name: ["something"]})
-    assert not Report()
-
-
-def test_what_tasks_of_a_host_have_worked_is_added_up():
-    reports = [Report(worked={"a": (1, 0.5)}), Report(worked={"a": (2, 1.0), "b": (3, 0.25)})]
-    assert Report.merged(reports).worked == {"a": (3, 1.5), "b": (3, 0.25)}
 
 
 def test_a_task_without_topics_needs_no_client_of_kafka(monkeypatch):
