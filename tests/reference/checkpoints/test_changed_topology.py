@@ -276,15 +276,14 @@ def test_recover_4_a_recording_goes_on_with_a_topology_that_is_accepted(serve, t
     run(serve, changed, ["a 300"], **own)
 
 
-def test_key_4_entities_that_expire_from_now_on_were_visited_by_the_last_record(serve, receiver):
-    run(serve, application(receiver.port, windows=None), FIRST)
+@pytest.mark.parametrize("isolation", ["trusting", "isolated"])
+def test_key_4_entities_that_expire_from_now_on_were_visited_by_the_last_record(
+    serve, receiver, isolation
+):
+    run(serve, application(receiver.port, windows=None), FIRST, isolation)
     sunk = len(receiver.so_far)
-    run(
-        serve,
-        application(receiver.port, windows=None, expires=1000),
-        ["a 4"],
-        accept_topology=True,
-    )
+    changed = application(receiver.port, windows=None, expires=1000)
+    run(serve, changed, ["a 4"], isolation, accept_topology=True)
     eventually(lambda: b"('a3', 4.0);" in receiver.so_far[sunk:])
 
 

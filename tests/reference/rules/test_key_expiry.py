@@ -6,11 +6,14 @@ import types
 from dataclasses import replace
 
 import pytest
-from small_windows import arrivals, built, encode_repr, events, said, sink
+from hypothesis import given
+from hypothesis import strategies as st
+from small_windows import arrivals, built, encode_repr, events, initial, said, sink
 
 import wallaroo
 from wallaroo import seconds, testing
 from wallaroo.engine import Case, load_engine
+from wallaroo.records import Frame
 from wallaroo.topology import Codec
 
 
@@ -26,6 +29,26 @@ def counting(expire_after):
 
 
 TEN = seconds(10)
+
+log = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 8)), min_size=5, max_size=12)
+
+
+@given(log, st.sampled_from(["isolated", "trusting"]), st.integers(1, 5))
+def test_key_4_an_entity_is_there_until_so_long_after_its_last_visit(log, isolation, life):
+    """Over restarts too."""
+    now, visits, frames = 0, {}, []
+    for key, later in log:
+        now += later
+        visits = {one: at for one, at in visits.items() if now - at[-1] < 10}
+        visits[key] = [*visits.get(key, []), now]
+        frames.append(Frame("events", f"{key} 0".encode(), seconds(now)))
+    application = built(arrivals().key_by(initial).to(counting(TEN)).done())
+    options = {"lives": [life]}
+    case = Case(application, frames, isolation=isolation, options=options)
+    entities = load_engine("reference").run(case).entities
+    assert {one.key: len(one.load()) for one in entities} == {
+        one: len(at) for one, at in visits.items()
+    }
 
 
 def coded(serialize, deserialize):

@@ -1,13 +1,43 @@
 """Windows: accumulators, late messages, sessions (window-1, window-4 to window-7, window-11)."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_windows import Gather, built, config, events, initial, said, sink, windowed
 
 import wallaroo
-from wallaroo import range_windows, seconds, session_windows
+from wallaroo import range_windows, seconds, session_windows, testing
 from wallaroo.records import End, Frame
 
 TEN = range_windows(seconds(10))
+
+lengths = st.integers(1, 4)
+windows_of_time = st.builds(
+    lambda windows, delay: windows.with_delay(seconds(delay)),
+    st.one_of(
+        st.builds(lambda gap: session_windows(seconds(gap)), lengths),
+        st.builds(
+            lambda slide, more: range_windows(seconds(slide + more)).with_slide(seconds(slide)),
+            lengths,
+            lengths,
+        ),
+    ),
+    st.integers(0, 10),
+)
+
+
+@given(
+    windows_of_time,
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 20)), min_size=1, max_size=8),
+    st.sampled_from(["isolated", "trusting"]),
+    st.data(),
+)
+def test_window_3_what_is_due_is_not_open_any_more(windows, messages, isolation, data):
+    session = testing.Session(windowed(windows), isolation=isolation)
+    session.send("events", *[f"{key} {time}".encode() for key, time in messages])
+    watermark = data.draw(st.sampled_from(session.open_windows)).end + windows.delay
+    session.send("events", f"z {watermark // seconds(1)}".encode())
+    assert all(one.end + windows.delay > watermark for one in session.open_windows)
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit])
