@@ -1,5 +1,7 @@
 """Windows as they are declared (window-1)."""
 
+import pickle
+
 from wallaroo import (
     count_windows,
     milliseconds,
@@ -26,3 +28,5 @@ def test_window_1_as_people_read_them():
     assert session_windows(minutes(30)).described() == "sessions, gap 30 min"
     assert count_windows(5).with_timeout(7).described() == "count 5, timeout 7 ns"
     assert show_duration(0) == "0 ns"
+    for one in (TEN, windows, session_windows(1_000), count_windows(1_000).with_timeout(7_000)):
+        assert pickle.loads(pickle.dumps(one)).described() == one.described()
