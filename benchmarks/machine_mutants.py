@@ -81,11 +81,19 @@ _SIMULATED = {
     "log": 200,
     "recording": 100,
     "server": 60,
+    "spark": 150,
     "topics": 150,
 }
 """How many runs the simulation makes of each of its subjects."""
-_FEW_RUNS = 100
+_FEW_RUNS = 150
 """So many are made of what is not of the edges."""
+_OF_ENGINES = {
+    REFERENCE: ["cases", "checkpoint", "topics"],
+    "compiled": ["cases", "checkpoint", "topics"],
+    "spark": ["spark"],
+}
+"""By home, the subjects that serve its engine."""
+_OF_EDGES = [name for name in _SIMULATED if name != "spark"]
 _PATIENCE = 20.0  # seconds to wait for something in a live run
 _LONGEST = 900.0  # seconds of a mutant that waits for something that never comes
 _MORE = 2.0  # times the CPU time of the engine as it is; one that takes longer never ends
@@ -424,7 +432,7 @@ class _Cases:
         self._claims = replace(engine.capabilities(), live=False)
         if engine.name == REFERENCE:
             self._claims = replace(self._claims, isolation=frozenset({"isolated"}))
-        self._subjects = ["cases", "checkpoint"] if home in (REFERENCE, "compiled") else []
+        self._subjects = _OF_ENGINES.get(home, [])
         # The language makes the topology, which is made outside the engine.
         self._everywhere = home == "language"
         self._runs = _Runs(MODULES[home])
@@ -481,7 +489,7 @@ class _Edges:
 
     def found(self, patch: Patch) -> str:
         """Return by what a mutant was found."""
-        if found := _simulated(patch, self._runs, list(_SIMULATED), max(_SIMULATED.values())):
+        if found := _simulated(patch, self._runs, _OF_EDGES, max(_SIMULATED.values())):
             return found
         with patch.in_place():
             engine = load_engine(REFERENCE)

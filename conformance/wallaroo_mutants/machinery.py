@@ -1,7 +1,8 @@
 """The Spark engine's heads, levels, segments and micro-batches, without Spark, in one process.
 
 A few lines here do what Spark does between them: rows are grouped by shard, in random order, and a
-shard's map lives from one micro-batch to the next.
+shard's map lives from one micro-batch to the next. Now and then a task is tried twice, as after a
+failure: nothing remains of its first attempt.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from wallaroo.engine import Case
 from wallaroo.trace import Trace
 
 _SHARDS = 2
+_TRIED_TWICE = 1 / 4
+"""The share of the tasks of which a first attempt is lost."""
 
 
 def run_here(cases: Sequence[Case]) -> list[Trace]:
@@ -35,17 +38,58 @@ def run_here(cases: Sequence[Case]) -> list[Trace]:
     session: Any = SimpleNamespace(spark=None, cores=_SHARDS)
     # A worker remembers applications; in this process they would be those of other engines too.
     program_of.cache_clear()
-    streams = sys.stdout, sys.stderr  # a worker replaces them and never puts them back
-    try:
-        with (
-            patch.multiple(runs, _running_query=_Query, shipment_of_this_process=Shipment),
-            patch.object(micro_batches, "_numbers", count()),  # shards depend on a case's number
-        ):
-            return runs.run_cases(
-                session, [replace(case, batches=case.batches or ()) for case in cases]
-            )
-    finally:
-        sys.stdout, sys.stderr = streams
+    with (
+        patch.multiple(runs, _running_query=_Query, shipment_of_this_process=Shipment),
+        patch.object(micro_batches, "_numbers", count()),  # shards depend on a case's number
+    ):
+        return runs.run_cases(
+            session, [replace(case, batches=case.batches or ()) for case in cases]
+        )
+
+
+class Tasks:
+    """Runs the tasks of micro-batches.
+
+    Args:
+        levels: number of stateful operators.
+        shards: number of tasks of each.
+        shipment: how workers find the applications' modules.
+
+    Attributes:
+        stores: the map of each shard, by level and shard.
+    """
+
+    def __init__(self, levels: int, shards: int, shipment: Shipment) -> None:
+        self.stores: dict[tuple[int, int], MemoryMap] = {}
+        self._levels = levels
+        self._shards = shards
+        self._shipment = shipment
+        self._chance = random.Random(levels)  # noqa: S311 - which tasks are tried twice
+
+    def run(self, blocks: Sequence[bytes]) -> list[Row]:
+        """Return the rows that a micro-batch's blocks come to."""
+        streams = sys.stdout, sys.stderr  # a worker replaces them and never puts them back
+        try:
+            rows: list[Row] = []
+            for block in blocks:
+                rows += run_head(unpack(block), self._shards, self._levels)
+            for level in range(self._levels):
+                groups = _grouped(rows)
+                rows = []
+                for shard, group in groups.items():
+                    store = self.stores.setdefault((level, shard), MemoryMap())
+                    if self._chance.random() < _TRIED_TWICE:
+                        self._tried(level, shard, group, MemoryMap(store))
+                    rows += self._tried(level, shard, group, store)
+        finally:
+            sys.stdout, sys.stderr = streams
+        return rows
+
+    def _tried(self, level: int, shard: int, group: Sequence[Row], store: MemoryMap) -> list[Row]:
+        """Return the rows of a task, which changes its shard's map."""
+        operator: Any = stream.Level(level, self._shards, self._shipment)
+        operator.store = store
+        return [Row(*row) for row in operator.handleInputRows((shard,), iter(group), None)]
 
 
 @dataclass
@@ -58,26 +102,11 @@ class _Query:
 
     def run(self, job: StreamJob) -> None:
         """Run a job to its end."""
-        operators: dict[tuple[int, int], Any] = {}
+        tasks = Tasks(self.levels, _SHARDS, self.shipment)
         while (blocks := job.next_batch()) is not None:
-            rows: list[Row] = []
-            for block in blocks:
-                rows += run_head(unpack(pack(block)), _SHARDS, self.levels)
-            for level in range(self.levels):
-                groups = _grouped(rows)
-                rows = []
-                for shard, group in groups.items():
-                    if (level, shard) not in operators:
-                        operators[level, shard] = self._operator(level)
-                    given = operators[level, shard].handleInputRows((shard,), iter(group), None)
-                    rows += [Row(*row) for row in given]
+            rows = tasks.run([*map(pack, blocks)])
             finished = [row.block for row in rows if row.level == FINISHED and row.block]
             job.take(Report.merged(map(unpack, finished)))
-
-    def _operator(self, level: int) -> Any:
-        made: Any = stream.Level(level, _SHARDS, self.shipment)
-        made.store = MemoryMap()
-        return made
 
 
 def _grouped(rows: Sequence[Row]) -> dict[int, list[Row]]:

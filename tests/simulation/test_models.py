@@ -4,7 +4,7 @@ import os
 import random
 
 import pytest
-from simulation.brokers import Brokers, ShutOut
+from simulation.brokers import Brokers, Position, ShutOut
 from simulation.disk import File, Folder
 from simulation.machine import Machine, running
 from simulation.plans import Life
@@ -106,12 +106,12 @@ def test_a_later_producer_shuts_an_earlier_one_out_and_aborts_what_it_has_open()
     place = ("g", "t", 0)
     earlier = "id", brokers.begin("id")
     brokers.append(earlier, ("t", 0), b"never")
-    brokers.add_position(earlier, place, 7)
+    brokers.add_position(earlier, place, Position(7))
     assert brokers.position(*place) is None  # it may be committed, or not
     later = "id", brokers.begin("id")
-    assert brokers.position(*place) == -1001
+    assert brokers.position(*place) == (-1001, "")
     with pytest.raises(ShutOut):
         brokers.finish(earlier, committed=True)
-    brokers.add_position(later, place, 9)
+    brokers.add_position(later, place, Position(9))
     brokers.finish(later, committed=True)
-    assert (brokers.position(*place), brokers.records("t", 0)) == (9, [])
+    assert (brokers.position(*place), brokers.records("t", 0)) == (Position(9), [])

@@ -28,7 +28,7 @@ def simulated():
     ("name", "runs"),
     [
         *[("log", 200), ("recording", 150), ("server", 150)],
-        *[("checkpoint", 60), ("kafka", 40), ("cases", 150), ("topics", 100)],
+        *[("checkpoint", 60), ("kafka", 40), ("cases", 150), ("topics", 80), ("spark", 60)],
     ],
 )
 def test_no_crash_breaks_a_promise(name, runs, simulated):

@@ -91,12 +91,12 @@ def generate(
             case = _case_of_triples(rng, _TRIPLES[tone], small=small)
             if kafka and rng.random() < _WITH_TOPICS:
                 case = _with_topics(rng, case)
-        batches = tuple([rng.randint(1, 4) for _ in range(rng.randint(1, 5))])
+        batches = tuple([rng.randint(1, 4) for _ in range(rng.choice((1, 2, 3, 4, 5, 8, 12)))])
         if rng.random() < 1 / 3:  # what many records have left is met in small batches
             batches = (rng.randint(5, _INPUTS), *batches)
         case = replace(
             case,
-            batches=batches if rng.random() < 1 / 2 else None,
+            batches=batches if rng.random() < 3 / 4 else None,
             number=rng.choice((1, 1, 1, 2, 3) if small else (None, None, 1, 2, 3, 4, 7)),
             isolation="isolated" if tone == "any" else "trusting",
             on_error="stop" if rng.random() < 1 / 6 else "skip",
@@ -255,6 +255,7 @@ _ONE_POLICY = (("drop",), ("fire-per-message",), (_PLACING,))
 _KINDS: tuple[WindowKind, ...] = ("range", "session", "count")
 _TEXTS, _LETTER, _TIME = (next(iter(table)) for table in (AGGREGATIONS, KEYS, EVENT_TIMES))
 [_PASSING] = AGGREGATIONS.having(Trait.PASSES_ON)
+[_FILTER] = COMPUTATIONS.having(Trait.FILTERS)
 _STATE, *_ = STATEFUL.having(Trait.OF_TRIPLES)
 _DECODER, _ENCODER = (*DECODERS.having(Trait.OF_TRIPLES), *ENCODERS.having(Trait.OF_TRIPLES))
 _PLAIN = 1 / 6
@@ -298,17 +299,18 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
             shared = rng.random() < 1 / 5  # all state computations are over one state partition
             if about == "states":
                 steps = [step(rng.choice((_LETTER, *table.routes)))] * (rng.random() < 4 / 5)
-                steps += [step(rng.choice(table.stateful)) for _ in range(rng.choice((1, 2, 3)))]
-                shared = shared or rng.random() < 1 / 3
+                states = _states_in_a_row(rng, table)
+                steps += states
+                shared = shared or rng.random() < 1 / 3 or any(map(_filters, states))
             elif about in ("windows", "time"):
                 steps = _windows_in_a_row(rng, len(sources), table)
             else:
                 steps = _graph(rng, len(sources), table, many_keys=many_keys)
             case = graph(*steps, sources=sources, shared=shared)
             case = _with_other_sinks(rng, case)
-    expire_after = rng.choice((10, 5, 20) if about == "states" else (None, 10, 5, 20))
+    expire_after = rng.choice((10, 10, 20, 5) if about == "states" else (None, 10, 5, 20))
     partitions = [replace(one, expire_after=expire_after) for one in case.partitions]
-    most = max([_count(rng) for _ in range(2 if about in ("windows", "time") else 1)])
+    most = max([_count(rng) for _ in range(1 if about == "all" else 2)])
     case = replace(case, partitions=tuple(partitions))
     inputs = [fitting(records.next(sources), sources) for _ in range(most)]
     return replace(
@@ -425,6 +427,22 @@ def _windows_in_a_row(rng: Random, sources: int, table: _Table) -> list[StepSpec
     return [*merged, *keyed, *windows]
 
 
+def _states_in_a_row(rng: Random, table: _Table) -> list[StepSpec]:
+    """Return state computations behind each other, or beside each other behind filters."""
+    beside = rng.random() < 1 / 3
+    steps: list[StepSpec] = []
+    for _ in range(rng.choice((1, 2, 3))):
+        filters = beside and rng.random() < 1 / 2
+        back = len(steps) * beside
+        steps += [step(_FILTER, back)] * filters
+        steps.append(step(rng.choice(table.stateful), 0 if filters else back))
+    return steps
+
+
+def _filters(one: StepSpec) -> bool:
+    return one.operator == _FILTER
+
+
 def _with_other_sinks(rng: Random, case: ConformanceCase) -> ConformanceCase:
     """Return a graph that has sinks in its middle too, or two of one step, or few."""
     sinks = [SinkSpec(one.id, _ENCODER) for one in case.steps if rng.random() < 1 / 8]
@@ -494,11 +512,14 @@ class _Records:
         self.codec = rng.random() < (1 / 2 if with_codec else 1 / 8)
         self._change = rng.choice((0.0, 1 / 10))
         self._of = ("abcdefghijkl", "abcdefghijkl", "a") if many_keys else ("a", "ab", "abc")
-        self._whats = _WHATS
+        self._whats = self._usual = rng.choice((_WHATS, _WHATS, _WITH_ENDS))
         self._habits = _HABITS_ABOUT.get(about, _HABITS)
         self._draw_habits()
-        self.unit = rng.choice((*((1,) * 11), 100))
+        self._first = list(self._letters) if many_keys and rng.random() < 1 / 2 else []
+        """A message of each letter comes first, at nearly one time; then little comes."""
+        self.unit = rng.choice((*((1,) * 9), *((100,) * 2)))
         """Times and durations are about so many times as long."""
+        self._rests = rng.choice(((0, 1, 7), (0, 3, 99))) if self.unit > 1 else (0,)
         self._at = rng.choice(_BEGINNINGS)
         self._event = rng.choice((0, self._at)) if rng.random() < 31 / 32 else TIME_END - 40
         self._number = rng.randrange(6)  # says which error a mark is
@@ -513,13 +534,17 @@ class _Records:
         """Return one more record."""
         rng = self._rng
         if rng.random() < self._change:
-            self._whats = rng.choice((_WHATS, _TICKS))
+            self._whats = rng.choice((self._usual, _TICKS))
             self._draw_habits()
-        what = rng.choice(self._whats)
+        letter, what = rng.choice(self._letters), rng.choice(self._whats)
+        steps, gaps = self._steps, self._gaps
+        if self._first:
+            letter, what, steps, gaps = self._first.pop(), "frame", (0, 1), (0,)
+            self._whats = self._whats if self._first else _MOSTLY_TICKS
         source = rng.choice(sources)
         self._number += 1
-        self._event = min(self._event + self._long(self._steps), TIME_END - 1)
-        self._at = max(self._at + self._long(self._gaps), 0)
+        self._event = min(self._event + self._long(steps), TIME_END - 1)
+        self._at = max(self._at + self._long(gaps), 0)
         if what != "frame":
             if what == "failed" and not source.generator:
                 what = "end"
@@ -536,11 +561,11 @@ class _Records:
             text += mark + ENDS_THE_RUN * self._ends_the_run
         elif mark is not None and not source.generator:
             shown, text = (shown, "") if mark == "filtered" else ("0 0", text)
-        payload = f"{rng.choice(self._letters)} {shown} {text}".encode()
+        payload = f"{letter} {shown} {text}".encode()
         return Input(source.id, payload, self._at)
 
     def _long(self, durations: Sequence[int]) -> int:
-        return self._rng.choice(durations) * self.unit + self._rng.randrange(self.unit)
+        return self._rng.choice(durations) * self.unit + self._rng.choice(self._rests)
 
 
 _PAUSES = ((0, 1, 2, 0, 1, 2, 60), (*((0,) * 9), 60))
@@ -566,6 +591,7 @@ _HABITS_ABOUT: Mapping[str, Sequence[Sequence[_Durations]]] = {
         ((0, 1, 2, 3, 4), (0, 0, 0, 2, 5, 9), _LATE[2]),
     ),
     "windows": (*_HABITS[:2], (*_LATE[1:], (0, 40, 70))),
+    "states": (_HABITS[0], ((0, 3, 4, 7), (0, 0, 5, 10), (2, 6), *_GAPS[:3]), _LATE),
 }
 """How far event times go on, arrival times go on, and records are behind."""
 _ODD_TIMES = (
@@ -574,8 +600,11 @@ _ODD_TIMES = (
 )
 """Mostly no event times; and the last one."""
 _WRONG = (*MARKS, *"uco", *(("no event time",) * 3), "filtered", "filtered", "not decoded")
-_ABOUT = (*("all",) * 9, *("windows",) * 5, *("time",) * 3, "states", "states")
+_ABOUT = (*("all",) * 9, *("windows",) * 5, *("time",) * 3, *("states",) * 3)
 """What a case is about: rare things of one sort come together where there is nothing else."""
-_MARKS_ABOUT = {"windows": "ucon", "states": "bsvv"}
-_WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4), "end", "failed")
+_MARKS_ABOUT = {"windows": "ucon", "states": "bsvvdd"}
+_WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4))
+_WITH_ENDS: tuple[What, ...] = (*_WHATS, "end", "failed")
+"""Nothing comes behind an end, so most cases have none before their own."""
 _TICKS: tuple[What, ...] = ("frame", "tick")
+_MOSTLY_TICKS: tuple[What, ...] = ("frame", "tick", "tick")

@@ -14,6 +14,7 @@ Nothing of the engine is replaced. What it asks of the operating system is: the 
 - `serving`, `logs`, `kafka`: what runs: the server; an input log by itself; from topics to topics.
 - `topics`: what others send to the topics that are read, and when brokers are away.
 - `cases`, `topic_cases`: applications of generated cases, and all that comes of them.
+- `spark`: the same on the Spark engine, with a few lines in place of its JVM.
 - `planted`: faults put into the engine (`planted.toml`), each of which has to be found.
 
 One run has several *lives*: the engine is started, does its work, and crashes at a step that the

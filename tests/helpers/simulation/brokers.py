@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class ShutOut(Exception):
     """A later producer has the transactional id."""
+
+
+class Position(NamedTuple):
+    """What a group has of a partition: an offset, and a text."""
+
+    offset: int
+    text: str = ""
 
 
 @dataclass
@@ -22,7 +29,7 @@ class Transaction:
 
     committed: bool | None = None
     partitions: set[tuple[str, int]] = field(default_factory=set)
-    positions: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    positions: dict[tuple[str, str, int], Position] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,9 @@ class Stored:
 
     record: tuple[Any, ...] | None
     transaction: Transaction | None
+
+
+_NO_POSITION = Position(-1001)
 
 
 class Brokers:
@@ -56,7 +66,7 @@ class Brokers:
         self._logs: defaultdict[tuple[str, int], list[Stored]] = defaultdict(list)
         self._epochs: dict[str, int] = {}
         self._open: dict[str, Transaction] = {}
-        self._positions: dict[tuple[str, str, int], int] = {}
+        self._positions: dict[tuple[str, str, int], Position] = {}
 
     def grow(self, topic: str) -> None:
         """Add a partition to a topic."""
@@ -91,12 +101,12 @@ class Brokers:
             found.append(there[1])
         return found
 
-    def position(self, group: str, topic: str, partition: int) -> int | None:
+    def position(self, group: str, topic: str, partition: int) -> Position | None:
         """Return a position, -1001 without one; `None`: a transaction has it and is open."""
         place = group, topic, partition
         if any(place in one.positions for one in self._open.values()):
             return None
-        return self._positions.get(place, -1001)
+        return self._positions.get(place, _NO_POSITION)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -122,14 +132,14 @@ class Brokers:
         self._logs[place].append(Stored(record, None))
 
     def add_position(
-        self, owner: tuple[str, int], place: tuple[str, str, int], offset: int
+        self, owner: tuple[str, int], place: tuple[str, str, int], position: Position
     ) -> None:
         """Have a transaction commit a position too.
 
         Raises:
             ShutOut: the transactional id has a later epoch.
         """
-        self._transaction(owner).positions[place] = offset
+        self._transaction(owner).positions[place] = position
 
     def finish(self, owner: tuple[str, int], *, committed: bool) -> None:
         """End a transaction; one that has ended stays as it is.

@@ -326,14 +326,17 @@ class _Scan:
     def __init__(self, entries: list[_Entry]) -> None:
         self._entries = iter(entries)
 
-    def __enter__(self) -> Iterator[_Entry]:
-        return self._entries
+    def __enter__(self) -> _Scan:
+        return self
 
     def __exit__(self, *exc: object) -> None:
         return None
 
     def __iter__(self) -> Iterator[_Entry]:
-        return self._entries
+        return self
+
+    def __next__(self) -> _Entry:
+        return next(self._entries)
 
     def close(self) -> None:
         return None
@@ -358,6 +361,9 @@ def _sleep(seconds: float) -> None:
     if here.machine is None:
         return _real_sleep(seconds)
     here.machine.world.call("sleep")
+    if here.machine.threads is not None and here.machine.threads.other:
+        here.machine.threads.wait(lambda: False, seconds)
+        return None
     return here.machine.world.pass_time(seconds)
 
 

@@ -19,9 +19,9 @@ from typing import Any
 from wallaroo_conformance.cases.building import build
 from wallaroo_conformance.cases.case import ConformanceCase, SourceSpec
 from wallaroo_conformance.cases.generating import generate, longer
+from wallaroo_conformance.cases.operators import BUILDERS, Trait
 from wallaroo_conformance.cases.operators.aggregations import Unreadable
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN
-from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.engine import ReferenceEngine
 
 from simulation import application
@@ -36,7 +36,14 @@ from wallaroo.engine import Case
 from wallaroo.overriding import override
 from wallaroo.records import Record, Unportable, Value
 from wallaroo.topology import Application, Node, Sink, SinkId, Source
-from wallaroo.trace import DeadLetter, canonical_json, sorted_entities, sorted_windows
+from wallaroo.trace import (
+    DeadLetter,
+    Entity,
+    OpenWindow,
+    canonical_json,
+    sorted_entities,
+    sorted_windows,
+)
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.logged import from_log
@@ -71,7 +78,8 @@ def _generates(source: SourceSpec) -> bool:
 def _is_served(case: ConformanceCase) -> bool:
     marks = ENDS_THE_RUN, "g"  # messages that cannot be read back
     marked = any(mark.encode() in entry.payload for entry in case.inputs for mark in marks)
-    return not (case.codec or case.alters or marked)
+    leaves = any(BUILDERS.has(one.builder, Trait.ENDS_THE_RUN) for one in case.partitions)
+    return not (case.codec or case.alters or marked or leaves)
 
 
 class Counting:
@@ -131,7 +139,10 @@ class CaseRun(CheckpointRun):
 
     Attributes:
         case: the case.
+        partitions: number of partitions; `None`: the engine's own.
     """
+
+    partitions: int | None = None
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -142,7 +153,7 @@ class CaseRun(CheckpointRun):
         payloads = [entry.payload for entry in case.inputs if entry.what == "frame"] or [b"a 1 m"]
         self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
         self._speed = chance.choice((0.0, 0.0, 0.002))
-        self.application = instrument(self.served(build(case)), self._slowly)
+        self.application = self.slowed(self.served(build(case)))
         self.fixed = {"record": RECORDED, "skip_record": ()}
         kind = self.kind
 
@@ -201,6 +212,10 @@ class CaseRun(CheckpointRun):
         generates = any(isinstance(source.config, GenSourceConfig) for source in sources)
         return [*super().waiting(), *["a generator"] * (generates and not self._values.over)]
 
+    def slowed(self, application: Application) -> Application:
+        """Return the application with encoders that may take their time."""
+        return instrument(application, self._slowly)
+
     def _slowly(self, site: CallSite, call: Call) -> Call:
         """Return a call that may take its time."""
         if site.method != "encode" or not self._speed:
@@ -216,9 +231,12 @@ class CaseRun(CheckpointRun):
     def check_end(self) -> None:
         """Check what peers, the disk and the last machine have."""
         log = self.recorded()
-        how: dict[str, Any] = {"isolation": "isolated", "options": {"thorough": True}}
-        wanted = ReferenceEngine().run(Case(self.judged(), log, **how))
-        if wanted.findings and isinstance(self._made, Compiled):
+        options = {"thorough": True}
+        case = Case(
+            self.judged(), log, partitions=self.partitions, isolation="isolated", options=options
+        )
+        wanted = ReferenceEngine().run(case)
+        if wanted.findings and not self.isolated:
             return  # trusting mode is not promised to such an application
         self.check_outputs(wanted.outputs)
         letters = self.letters_of(wanted.dead_letters, log)
@@ -226,11 +244,18 @@ class CaseRun(CheckpointRun):
         found = {_compared(letter) for letter in whole_letters(self.letters())}
         if found != due:
             raise Broken(f"dead-1: {due - found} are missing, and there are {found - due}")
-        if sorted_entities(self._made.entities()) != wanted.entities:
+        if (times := [one.at for one in log]) != sorted(times):
+            raise Broken(f"time-1: records arrived at {times}")
+        entities, windows = self.held(case)
+        if entities != wanted.entities:
             raise Broken("recover-1: the state entities are not those of one run")
-        if sorted_windows(self._made.windows()) != wanted.windows:
+        if windows != wanted.windows:
             raise Broken("recover-1: the open windows are not those of one run")
         self.check_sources(log)
+
+    def held(self, _case: Case) -> tuple[Sequence[Entity], Sequence[OpenWindow]]:
+        """Return what the last process held in the end."""
+        return sorted_entities(self._made.entities()), sorted_windows(self._made.windows())
 
     def check_outputs(self, wanted: Mapping[SinkId, Sequence[Any]]) -> None:
         """Check what peers have got."""

@@ -18,7 +18,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from simulation.brokers import Brokers, ShutOut
+from simulation.brokers import Brokers, Position, ShutOut
 from simulation.machine import Machine
 from simulation.threads import Threads
 from simulation.world import Crash
@@ -38,6 +38,7 @@ def client(machine: Machine, brokers: Brokers, threads: Threads) -> dict[str, Mo
         setattr(kafka, name, getattr(confluent_kafka, name))
     made = {
         "admin": admin,
+        "OFFSET_END": confluent_kafka.OFFSET_END,
         "IsolationLevel": confluent_kafka.IsolationLevel,
         "Message": Message,
         "Consumer": partial(Consumer, *parts),
@@ -155,6 +156,24 @@ class Consumer(_Client):
     def incremental_assign(self, places: Sequence[TopicPartition]) -> None:
         self._at |= {(place.topic, place.partition): place.offset for place in places}
 
+    def unassign(self) -> None:
+        self._at.clear()
+        self._ended.clear()
+        self._paused.clear()
+
+    def offsets_for_times(
+        self, places: Sequence[TopicPartition], timeout: float
+    ) -> list[TopicPartition]:
+        """Return the ends of partitions: nobody asks for a time here."""
+        self._world.call("ask for ends")
+        self._reach(timeout)
+        found = []
+        for one in places:
+            end = self._brokers.end(one.topic, one.partition, committed_only=True)
+            self._brokers.taken[one.topic, one.partition] = end
+            found.append(TopicPartition(one.topic, one.partition, end))
+        return found
+
     def pause(self, places: Sequence[TopicPartition]) -> None:
         self._paused |= {(place.topic, place.partition) for place in places}
 
@@ -178,9 +197,10 @@ class Consumer(_Client):
         (place,) = places
         which = self._options["group.id"], place.topic, place.partition
         self._reach(timeout, lambda: self._brokers.position(*which) is not None)
-        offset = self._brokers.position(*which)
-        assert offset is not None
-        return [TopicPartition(place.topic, place.partition, offset)]
+        position = self._brokers.position(*which)
+        assert position is not None
+        offset, text = position
+        return [TopicPartition(place.topic, place.partition, offset, metadata=text)]
 
     def consumer_group_metadata(self) -> Any:
         return self._options["group.id"]
@@ -214,7 +234,7 @@ class Producer(_Client):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
-        self._id: str = self._options["transactional.id"]
+        self._id: str = self._options.get("transactional.id", "")
         self._epoch = -1
         self._shut_out = False
         self._count = 0  # of transactions
@@ -249,8 +269,9 @@ class Producer(_Client):
         if len(self._waiting) == 1:
             self._soon()
 
-    def poll(self, _seconds: float) -> None:
-        """Do nothing: nobody asks what was delivered."""
+    def poll(self, seconds: float) -> None:
+        """Wait: nobody asks what was delivered."""
+        self._threads.wait(lambda: False, seconds)
 
     def purge(self) -> None:
         self._waiting.clear()
@@ -266,7 +287,8 @@ class Producer(_Client):
     ) -> None:
         (place,) = places
         owner, which = (self._id, self._epoch), (group, place.topic, place.partition)
-        add = partial(self._brokers.add_position, owner, which, place.offset)
+        position = Position(place.offset, place.metadata or "")
+        add = partial(self._brokers.add_position, owner, which, position)
 
         def go_on() -> None:
             add()

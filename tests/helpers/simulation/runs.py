@@ -45,6 +45,7 @@ class Run:
     Attributes:
         applications: one of them is run.
         crashes: lives that ended in a crash.
+        isolated: the engine runs in `isolated` mode.
         stopped_at: when this life was told to stop; `None`: it was not.
         world: afterwards, what happened.
     """
@@ -67,9 +68,9 @@ class Run:
             )
             for number, (sink, address) in enumerate(application.OUT.items())
         }
-        isolated = self.world.chance("isolation").random() < 0.3
+        self.isolated = self.world.chance("isolation").random() < 0.3
         self.application = self.world.chance("application").choice(self.applications)
-        self.kind: type[Compiled] | type[Interpreter] = Interpreter if isolated else Compiled
+        self.kind: type[Compiled] | type[Interpreter] = Interpreter if self.isolated else Compiled
         self.arrived: list[str] = []  # before the stop of this life
 
     def run(self) -> int:

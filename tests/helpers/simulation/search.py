@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from simulation import application, kafka, logs, plans, topic_cases
+from simulation import application, kafka, logs, plans, spark, topic_cases
 from simulation.calls import installed
 from simulation.cases import CaseRun
 from simulation.checkpoints import CheckpointRun
@@ -47,6 +47,7 @@ SUBJECTS = {
     "server": Subject(partial(_drawn, durable=False), ServerRun),
     "kafka": Subject(kafka.drawn, kafka.KafkaRun),
     "topics": Subject(topic_cases.drawn, topic_cases.TopicCaseRun),
+    "spark": Subject(spark.drawn, spark.drawn_run),
     "log": Subject(logs.drawn, LogRun),
     "recording": Subject(logs.drawn, RecordingRun),
 }

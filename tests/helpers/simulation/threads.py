@@ -36,6 +36,7 @@ class Threads:
         self._running: list[greenlet.greenlet] = []
         self.stand_ins = SimpleNamespace(
             Thread=partial(_Thread, self),
+            Condition=partial(_Condition, self),
             Lock=partial(_Lock, self),
             Event=partial(_Event, self),
             Semaphore=partial(_Semaphore, self),
@@ -54,7 +55,7 @@ class Threads:
                 return False
             pause = min(left, self._machine.chance.choice(_PAUSES))
             me = greenlet.getcurrent()
-            if me.parent is None:  # the event loop's thread
+            if me.parent is None:
                 world.settle(pause)
             else:
                 world.at(pause, partial(self._go_on, me))
@@ -73,9 +74,14 @@ class Threads:
         if world.dead:
             raise Crash
 
+    @property
+    def other(self) -> bool:
+        """Whether the thread that runs is another than the event loop's."""
+        return greenlet.getcurrent().parent is not None
+
     def sync(self) -> None:
         """Let a sync take its time, in which the event loop goes on, if another thread has it."""
-        if greenlet.getcurrent().parent is not None:
+        if self.other:
             self.wait(lambda: False, self._machine.chance.choice(_SYNCS))
 
     def start(self, run: Callable[[], object]) -> greenlet.greenlet:
@@ -118,6 +124,25 @@ class _Thread:
 
     def join(self) -> None:
         self._threads.wait(lambda: not self.is_alive())
+
+
+class _Condition:
+    """Nobody goes on while another runs, so there is nothing to lock or to notify."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
+        return self._threads.wait(ready, timeout)
+
+    def notify_all(self) -> None:
+        pass
 
 
 class _Lock:

@@ -73,13 +73,23 @@ class TopicCaseRun(CaseRun):
         self._topics = Topics(*parts)
         self._brokers = self._topics.brokers
         self._taken: dict[Place, int] = {}
-        for place in [place for one in self._reads.values() for place in self._places(one)]:
-            for record in self._drawn(chance, place, chance.choice(_BEFORE)):
-                self._brokers.append_committed(place, *record)
+        for config in self._reads.values():
+            self._begin_topic(config, chance)
         self.fixed["transaction"] = chance.choice(_INTERVALS)
         self._recorded = chance.random() < 2 / 3
         if not self._recorded:  # the log is never cut, and says which offsets were read
             self.fixed |= {"record": None, "log_bytes": 1 << 30}
+
+    def _begin_topic(self, config: KafkaSourceConfig[Any], chance: Random) -> None:
+        """Put records into a topic before the first life, of which not all may be read."""
+        begins_inside, start = chance.random() < 1 / 3, []
+        for place in self._places(config):
+            records = self._drawn(chance, place, chance.choice(_BEFORE))
+            for record in records:
+                self._brokers.append_committed(place, *record)
+            start.append((place[1], chance.randint(0, len(records))))
+        if begins_inside:
+            object.__setattr__(config, "start", tuple(start))  # it is frozen
 
     @override
     def cases(self, chance: Random) -> Sequence[ConformanceCase]:
@@ -175,27 +185,50 @@ class TopicCaseRun(CaseRun):
         for name, config in self._reads.items():
             own = [one for one in log if getattr(one, "source", "") == name]
             read = [one.record for one in own if isinstance(one, Consumed)]
+            begins = {} if isinstance(config.start, str) else dict(config.start)
+            there = {
+                place: [
+                    record
+                    for record in self._there(*place)
+                    if record.offset >= begins.get(place[1], 0)
+                ]
+                for place in self._places(config)
+            }
+            ends = [one.partition for one in own if isinstance(one, End)]
+            if len({*ends}) < len(ends):
+                raise Broken(f"kafka-10: {name} and its partitions ended as {ends}")
             if config.until == "end":
-                wanted = self._in_turn(config.topic, own)
-                if own[-1] != End(name, own[-1].at):
+                wanted = self._in_turn(there, begins, own)
+                if ends[-1:] != [None]:
                     raise Broken(f"kafka-10: {name} was not read to its end")
                 if self.application.time_stands_still and len({one.at for one in log}) > 1:
                     raise Broken("kafka-10: what was read to its end came at more than one time")
             else:
-                places = self._places(config)
-                wanted = [record for place in places for record in self._there(*place)]
+                wanted = [record for records in there.values() for record in records]
                 read.sort(key=lambda one: one.partition)  # of which each has its own order
             if read != wanted:
                 raise Broken(f"kafka-1: {name} has read {read}, not {wanted}")
 
-    def _in_turn(self, topic: str, log: Sequence[Record]) -> list[KafkaRecord]:
+    def _in_turn(
+        self,
+        there: Mapping[Place, Sequence[KafkaRecord]],
+        begins: Mapping[int, int],
+        log: Sequence[Record],
+    ) -> list[KafkaRecord]:
         """Return what is read to the ends that a log says, in its order (kafka-10)."""
-        there: list[tuple[int, int, KafkaRecord]] = []
-        for assigned in [one for one in log if isinstance(one, Assigned)]:
-            for number, first, end in assigned.partitions:
-                records = [one for one in self._there(topic, number) if one.offset < (end or 0)]
-                there += [((one.offset - first) // _IN_TURN, number, one) for one in records]
-        return [one for *_, one in sorted(there, key=lambda one: (*one[:2], one[2].offset))]
+        ends = {
+            number: end or 0
+            for assigned in log
+            if isinstance(assigned, Assigned)
+            for number, _, end in assigned.partitions
+        }
+        read = [
+            ((record.offset - begins.get(number, 0)) // _IN_TURN, number, record)
+            for (_, number), records in there.items()
+            for record in records
+            if record.offset < ends.get(number, 0)
+        ]
+        return [one for *_, one in sorted(read, key=lambda one: (*one[:2], one[2].offset))]
 
     def _there(self, topic: str, partition: int) -> list[KafkaRecord]:
         """Return the committed records of a partition that is read."""

@@ -232,19 +232,23 @@ class Sparse(Named):
 
 @AGGREGATIONS.add(Trait.OF_STEP, name="parity")
 class Parity(Named):
-    """An aggregation whose accumulators, results and messages are false as often as not."""
+    """An aggregation whose accumulators, results and messages are false as often as not.
+
+    Accumulators are of several types, and are equal across these.
+    """
 
     def initial_accumulator(self) -> Any:
         """Return 1."""
         return 1
 
     def update(self, message: Any, accumulator: Any) -> Any:
-        """Return 1 or 0, by the text's last character."""
-        return (accumulator + ord(message[2][-1])) % 2
+        """Return 1 or 0 of some type, by the text's last character."""
+        last = ord(message[2][-1])
+        return (int, bool, float)[last // 2 % 3]((accumulator + last) % 2)
 
     def combine(self, earlier: Any, later: Any) -> Any:
         """Return 0 where the two are alike."""
-        return earlier ^ later
+        return abs(earlier - later)
 
     def output(self, key: Any, accumulator: Any) -> Any:
         """Return a message that is as true as the accumulator."""

@@ -189,8 +189,8 @@ class Shared:
         return self.only
 
 
-@BUILDERS.add(made=("KeyboardInterrupt",), name="Interrupted")
-@BUILDERS.add(made=("SystemExit",), name="Leaving")
+@BUILDERS.add(Trait.ENDS_THE_RUN, made=("KeyboardInterrupt",), name="Interrupted")
+@BUILDERS.add(Trait.ENDS_THE_RUN, made=("SystemExit",), name="Leaving")
 @BUILDERS.add(made=("BadKeyError",), name="Refusing")
 @BUILDERS.add(made=("StopIteration",), name="Exhausted")
 @BUILDERS.add(made=("OSError",), name="Broken")

@@ -16,6 +16,7 @@ import wallaroo
 from wallaroo.components import OwnState
 from wallaroo.topology import Codec
 from wallaroo_conformance.cases.operators.aggregations import Blank, Named, Unreadable
+from wallaroo_conformance.cases.operators.common import chosen
 from wallaroo_conformance.cases.operators.computing import COMPUTATIONS
 from wallaroo_conformance.cases.operators.computing_multi import MULTI_COMPUTATIONS
 from wallaroo_conformance.cases.operators.decoding import DECODERS
@@ -94,14 +95,19 @@ def own_time(message: Any) -> Any:
 
 _MOMENT: Final = datetime(2026, 3, 29, 0, 59, 59, 999_990, tzinfo=UTC)
 _ZONES: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(seconds=1)))
+_NO_TIMES: Final = (
+    _MOMENT.replace(tzinfo=None),
+    *(datetime.min.replace(tzinfo=_ZONES[1]), datetime.max.replace(tzinfo=_ZONES[2])),
+)
+"""A naive moment, and two that are in no year of UTC that a `datetime` can have."""
 
 
 @EVENT_TIMES.add()
 def own_moment(message: Any) -> Any:
-    """Return the message's number as a `datetime`, of one zone or another; else a naive one."""
+    """Return the message's number as a `datetime`, of one zone or another; else one of no time."""
     number = message[1]
     if type(number) is not int:
-        return _MOMENT.replace(tzinfo=None)
+        return chosen(message, _NO_TIMES)
     moment = _MOMENT + timedelta(microseconds=number // 10 % 10**6)
     return moment.astimezone(_ZONES[number % len(_ZONES)])
 
@@ -207,7 +213,7 @@ class Same(Named):
         return message
 
 
-@COMPUTATIONS.add(*_OF_STEP, name="drop")
+@COMPUTATIONS.add(*_OF_STEP, Trait.FILTERS, name="drop")
 class Drop(Named):
     """A computation that filters by a mark, and else lengthens the text."""
 
