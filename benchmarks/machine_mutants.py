@@ -154,21 +154,22 @@ MODULES: dict[str, tuple[str, ...]] = {
 
 TESTS: dict[str, tuple[str, ...]] = {
     REFERENCE: (
-        *("reference/rules", "reference/isolated"),
-        "reference/serving/test_server_time.py",
+        *("reference/rules", "reference/isolated", "reference/replay"),
+        *("reference/serving/test_server_time.py", "conformance/test_texts.py"),
     ),
     "compiled": (
         *("reference/rules", "reference/compiled", "wallaroo/test_judging.py"),
-        "reference/checkpoints/test_changed_topology.py",
+        *("reference/checkpoints/test_changed_topology.py", "conformance/test_texts.py"),
     ),
     "language": (
-        "wallaroo/building",
+        *("wallaroo/building", "reference/rules/test_key_expiry.py"),
         *(f"wallaroo/test_{name}.py" for name in ("config", "decorators", "keys", "times")),
         *(f"wallaroo/test_{name}.py" for name in ("topology", "windows")),
     ),
     "spark": (
         *("spark/worker", "spark/wire", "spark/plans", "spark/bounded/test_micro_batches.py"),
         *("spark/bounded/test_cases.py", "spark/live/test_offset_log.py"),
+        *(f"spark/live/test_{name}.py" for name in ("arrivals", "log_feed", "resume")),
     ),
     "edges": (
         *("wallaroo/test_frames.py", "wallaroo/transport"),
