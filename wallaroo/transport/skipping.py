@@ -107,7 +107,7 @@ def skipped(runs: Iterable[LoggedRun], numbers: Collection[int]) -> Iterator[Log
     for run in runs:
         start = run.first
         end = start + len(run.payloads)
-        here = [number for number in sorted(numbers) if start <= number < end]
+        here = [number for number in sorted({*numbers}) if start <= number < end]
         for number in here if run.kind in (RecordKind.FRAME, RecordKind.VALUE) else ():
             if number > start:
                 yield run.part(start, number)

@@ -25,7 +25,6 @@ from wallaroo.records import (
 )
 from wallaroo.transport.input_log import InputLog, InputLogError, LoggedRun, RecordKind
 from wallaroo.transport.log_format import bounded
-from wallaroo.transport.skipping import SkippedPayload, skipped
 from wallaroo.transport.stamps import Stamp
 
 MIB = 1 << 20
@@ -156,33 +155,3 @@ def test_a_file_is_these_bytes(tmp_path):
         "00000027 d1f448f0 0000000000000003 00000001 0002 03 0000000000000102"
         "c3a4 0000000a 03 0001 00000000 45 6e6f"
     )
-
-
-lengths = st.lists(
-    st.tuples(
-        st.sampled_from([RecordKind.FRAME, RecordKind.VALUE, RecordKind.TICK]), st.integers(1, 5)
-    ),
-    max_size=4,
-)
-
-
-@given(lengths, st.sets(st.integers(0, 20)))
-def test_messages_that_are_left_out_are_marked_and_all_others_stay(lengths, numbers):
-    runs: list[LoggedRun] = []
-    for kind, length in lengths:
-        first = runs[-1].first + len(runs[-1].payloads) if runs else 0
-        payloads = [b"%d" % number for number in range(first, first + length)]
-        runs.append(LoggedRun("a", first, payloads, kind, 10))
-    found = numbered(skipped(runs, numbers))
-    assert found == numbered(runs)
-    assert {number for number, _, payload in found if isinstance(payload, SkippedPayload)} == {
-        number for number, kind, _ in found if number in numbers and kind is not RecordKind.TICK
-    }
-
-
-def numbered(runs):
-    return [
-        (number, run.kind, payload)
-        for run in runs
-        for number, payload in enumerate(run.payloads, run.first)
-    ]
