@@ -22,6 +22,7 @@ from wallaroo.records import Consumed, Record, Value
 from wallaroo.transport.identity import RESTORE
 from wallaroo.transport.input_log import InputLog, InputLogError, LoggedRun, RecordKind
 from wallaroo.transport.logged import after, encoded
+from wallaroo.transport.skipping import skipped
 from wallaroo_spark.live.arrivals import Arrivals
 from wallaroo_spark.live.offset_log import Log, OffsetLog
 from wallaroo_spark.live.resume import Resume, positions_in
@@ -310,7 +311,8 @@ class LogFeed(Feed):
         if end > self._sources_until:
             self._before = self.sources, self._sources_until
             self.arrivals.note(runs)
-            self.sources, self._sources_until = after(self.sources, runs), end
+            self.sources = after(self.sources, skipped(runs, self._skip))
+            self._sources_until = end
         if not self._timed:
             runs = [run._replace(at=0) for run in runs]
         case = self.case

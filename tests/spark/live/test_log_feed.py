@@ -20,6 +20,7 @@ import wallaroo
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.records import Assigned, Consumed, End, Unused, Value
 from wallaroo.transport.input_log import InputLog, InputLogError
+from wallaroo.transport.logged import LoggedSource, encoded
 
 CASE = CaseSpec(b"an application", partitions=2, isolated=True)
 
@@ -218,6 +219,13 @@ def test_a_record_that_is_left_out_is_a_dead_letter_of_its_source(open_feed):
     assert [(one.lineage, one.reason, one.error_type) for one in found[0]] == [
         ((1,), "decode", "SkippedRecordError")
     ]
+
+
+def test_graph_4_a_value_that_is_left_out_is_not_the_one_a_generator_goes_on_from(open_feed):
+    feed = open_feed(skip=[1])
+    feed.append_records([Value("g", 1), Value("g", 2)])
+    feed.blocks(0, 2)
+    assert feed.sources == {"g": LoggedSource(last=encoded(1), behind=1)}
 
 
 def test_kafka_1_and_2_offsets_go_to_tasks_and_so_do_records_that_are_logged_whole(open_feed):
