@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -29,12 +30,13 @@ offsets = st.integers(0, 9)
 blobs = st.just(UNREADABLE) | st.integers(0, 99).map(encoded)
 
 
-def _alike(
-    make: Callable[..., Record], contents: st.SearchStrategy[Any]
-) -> st.SearchStrategy[Group]:
+Groups = st.SearchStrategy[list[Group]]
+
+
+def _some(make: Callable[..., Record], contents: st.SearchStrategy[Any]) -> Groups:
     """Return groups of records that are made of contents and of one arrival time."""
     several = st.lists(contents, min_size=1, max_size=4)
-    return st.builds(lambda at, some: in_groups([make(one, at) for one in some])[0], times, several)
+    return st.builds(lambda at, some: in_groups([make(one, at) for one in some]), times, several)
 
 
 def records_of(partition: int) -> st.SearchStrategy[KafkaRecord]:
@@ -44,11 +46,11 @@ def records_of(partition: int) -> st.SearchStrategy[KafkaRecord]:
     )
 
 
-def _consumed(partition: int) -> st.SearchStrategy[Group]:
-    return _alike(lambda record, at: Consumed("topic", record, at), records_of(partition))
+def _kept_whole(record: KafkaRecord | None, at: int) -> Record:
+    return Unused("topic", 1, at) if record is None else Consumed("topic", record, at)
 
 
-_assigned = st.tuples(
+assignments = st.tuples(
     st.sampled_from(["id", "other"]),
     st.lists(
         st.tuples(partitions, offsets, st.none() | offsets),
@@ -57,39 +59,35 @@ _assigned = st.tuples(
     ).map(tuple),
 )
 
-of_edges = (
-    _alike(lambda data, at: Frame("frames", data, at), st.binary(max_size=3))
-    | _alike(lambda _, at: Tick(at), st.none())
-    | _alike(lambda name, at: End(name, at), st.sampled_from(["frames", "made", "topic"]))
+frames = _some(lambda data, at: Frame("frames", data, at), st.binary(max_size=3))
+values = _some(lambda blob, at: Value("made", blob, at), blobs)
+kept_whole = partitions.flatmap(lambda number: _some(_kept_whole, st.none() | records_of(number)))
+named = st.builds(
+    lambda number, first, more, at: [offsets_group("topic", number, first, first + more, at)],
+    partitions,
+    offsets,
+    st.integers(0, 5),
+    times,
 )
-of_generators = _alike(lambda blob, at: Value("made", blob, at), blobs)
-of_topics = (
-    partitions.flatmap(_consumed)
-    | _alike(lambda _, at: Unused("topic", 1, at), st.none())
-    | _alike(lambda number, at: End("topic", at, partition=number), partitions)
-    | _alike(lambda one, at: Assigned("topic", one[1], at, one[0]), _assigned)
-    | st.builds(
-        lambda number, first, length, at: offsets_group("topic", number, first, first + length, at),
-        partitions,
-        offsets,
-        st.integers(0, 5),
-        times,
-    )
-)
+ticks = _some(lambda _, at: Tick(at), st.none())
+ends = _some(lambda name, at: End(name, at), st.sampled_from(["frames", "made", "topic"]))
+ends_of_partitions = _some(lambda number, at: End("topic", at, partition=number), partitions)
+assigned = _some(lambda one, at: Assigned("topic", one[1], at, one[0]), assignments)
+every_kind = frames | values | kept_whole | named | ticks | ends | ends_of_partitions | assigned
 
 
-def numbered(groups: Iterable[Group]) -> list[LoggedRun]:
-    """Return groups as a log gives them, from record 0 on."""
+def in_a_log(groups: Groups) -> st.SearchStrategy[list[LoggedRun]]:
+    """Return runs as a log gives them, from record 0 on."""
+    return st.lists(groups, min_size=2, max_size=6).map(_numbered)
+
+
+def _numbered(some: list[list[Group]]) -> list[LoggedRun]:
     runs: list[LoggedRun] = []
     following = 0
-    for kind, source, at, payloads in groups:
+    for kind, source, at, payloads in chain(*some):
         runs.append(LoggedRun(source, following, payloads, kind, at))
         following += len(payloads)
     return runs
-
-
-runs = st.lists(of_edges | of_generators | of_topics, max_size=8).map(numbered)
-"""Runs of a log, from record 0 on."""
 
 
 class One(NamedTuple):
@@ -112,5 +110,5 @@ def one_by_one(runs: Iterable[LoggedRun]) -> Iterator[One]:
             yield One(number, run.source, run.kind, run.at, content)
 
 
-any_numbers = st.lists(st.integers(0, 20), max_size=6)
+any_numbers = st.lists(st.integers(0, 9), min_size=2, max_size=8)
 """Numbers of records, in any order, some more than once."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from drawn_runs import any_numbers, one_by_one, records_of, runs, some_bytes
+from drawn_runs import any_numbers, every_kind, in_a_log, one_by_one, records_of, some_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +26,7 @@ def mark(payload: Any) -> str | None:
     return payload.why if type(payload) is SkippedPayload else None
 
 
-@given(runs, any_numbers)
+@given(in_a_log(every_kind), any_numbers)
 def test_of_a_log_frames_and_values_are_marked_and_all_records_stay(runs, numbers):
     found = [*skipped(runs, numbers)]
     before, after = [*one_by_one(runs)], [*one_by_one(found)]
