@@ -76,20 +76,18 @@ NEEDING_ARGUMENTS = ("core/VariableReplacer", "core/VariableInserter")
 _BYTES = 6 << 30
 _SIMULATED = {
     "cases": 300,
-    "checkpoint": 300,
-    "kafka": 60,
     "log": 200,
     "recording": 100,
     "server": 60,
     "spark": 150,
-    "topics": 150,
+    "topics": 200,
 }
 """How many runs the simulation makes of each of its subjects."""
 _FEW_RUNS = 150
 """So many are made of what is not of the edges."""
 _OF_ENGINES = {
-    REFERENCE: ["cases", "checkpoint", "topics"],
-    "compiled": ["cases", "checkpoint", "topics"],
+    REFERENCE: ["cases", "topics"],
+    "compiled": ["cases", "topics"],
     "spark": ["spark"],
 }
 """By home, the subjects that serve its engine."""

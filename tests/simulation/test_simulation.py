@@ -28,7 +28,7 @@ def simulated():
     ("name", "runs"),
     [
         *[("log", 200), ("recording", 150), ("server", 150)],
-        *[("checkpoint", 60), ("kafka", 40), ("cases", 150), ("topics", 80), ("spark", 60)],
+        *[("cases", 200), ("topics", 100), ("spark", 60)],
     ],
 )
 def test_no_crash_breaks_a_promise(name, runs, simulated):
@@ -54,7 +54,7 @@ def test_a_planted_fault_is_found(planted, simulated):
 def test_a_seed_is_the_same_run_in_every_process():
     script = """
 import simulation.search as search
-subject = search.SUBJECTS["checkpoint"]
+subject = search.SUBJECTS["cases"]
 with search.quiet():
     for seed in range(8):
         run = subject.kind(subject.drawn(seed))
@@ -74,7 +74,7 @@ with search.quiet():
 
 
 def test_what_a_failure_does_not_need_is_left_out(simulated):
-    subject = SUBJECTS["checkpoint"]
+    subject = SUBJECTS["cases"]
     (planted,) = [one for one in named("") if one.what == "the position is one record early"]
     with planted.plant():
         found, _, _ = search(subject, range(SOON), seconds=float("inf"))

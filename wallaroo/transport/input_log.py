@@ -265,6 +265,7 @@ class InputLog:
         finally:
             os.close(fd)
         with self._lock:
+            self._check()  # of two syncs at a time the system may tell one alone that it failed
             self._durable = max(self._durable, reached)
             self.written = time.time()
             return self._durable

@@ -11,9 +11,9 @@ Nothing of the engine is replaced. What it asks of the operating system is: the 
 - `threads`: the engine's own, which wait for the disk, for brokers and for each other.
 - `peers`: senders and receivers, which notice what they are told.
 - `plans`: one run as a value, drawn from a seed; what fails is made smaller.
-- `serving`, `logs`, `kafka`: what runs: the server; an input log by itself; from topics to topics.
-- `topics`: what others send to the topics that are read, and when brokers are away.
-- `cases`, `topic_cases`: applications of generated cases, and all that comes of them.
+- `serving`, `logs`, `recordings`: the server without a checkpoint; an input log by itself.
+- `cases`, `topic_cases`: applications of generated cases on the server with a checkpoint, and all
+  that comes of them; `topics`: what others send to topics, and when brokers are away.
 - `spark`: the same on the Spark engine, with a few lines in place of its JVM.
 - `planted`: faults put into the engine (`planted.toml`), each of which has to be found.
 

@@ -162,14 +162,6 @@ WINDOWS = (
 """They fire though nothing comes any more."""
 
 
-def windows_of_each(application: wallaroo.Application) -> int:
-    """Return how many windows a message is in."""
-    (index,) = application.window_steps
-    step: Any = application.nodes[index]
-    windows = step.operation.windows
-    return windows.range // windows.slide if hasattr(windows, "slide") else 1
-
-
 def build(windows: Any) -> wallaroo.Application:
     """Return the application, with one kind of windows."""
     builder = wallaroo.ApplicationBuilder("simulated")

@@ -28,13 +28,13 @@ from simulation import application
 from simulation.checkpoints import CheckpointRun
 from simulation.checks import whole_letters
 from simulation.peers import Remembering, Sender
-from simulation.plans import Plan
+from simulation.plans import Plan, Sending
 from simulation.world import Broken
 from wallaroo.components import generator_of
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Case
 from wallaroo.overriding import override
-from wallaroo.records import Record, Unportable, Value
+from wallaroo.records import Frame, Record, Unportable, Value
 from wallaroo.topology import Application, Node, Sink, SinkId, Source
 from wallaroo.trace import (
     DeadLetter,
@@ -153,8 +153,9 @@ class CaseRun(CheckpointRun):
         payloads = [entry.payload for entry in case.inputs if entry.what == "frame"] or [b"a 1 m"]
         self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
         self._speed = chance.choice((0.0, 0.0, 0.002))
+        self._named = chance.random() < 1 / 2  # no two frames are alike
         self.application = self.slowed(self.served(build(case)))
-        self.fixed = {"record": RECORDED, "skip_record": ()}
+        self.fixed = {"record": RECORDED}
         kind = self.kind
 
         def made(*given: Any, **how: Any) -> Any:
@@ -170,7 +171,7 @@ class CaseRun(CheckpointRun):
                 self.machine.network,
                 one,
                 addresses[one.source % len(addresses)],
-                self.world.chance("payloads", one.number).choices(payloads, k=len(one.frames)),
+                self._payloads(payloads, one),
                 self.acknowledged,
             )
             for one in (plan.sendings if addresses else ())
@@ -186,6 +187,13 @@ class CaseRun(CheckpointRun):
             for number, sink in enumerate(sinks)
             if isinstance(sink.config, TCPSinkConfig)
         }
+
+    def _payloads(self, payloads: Sequence[bytes], plan: Sending) -> list[bytes]:
+        """Return the payloads of a sender."""
+        drawn = self.world.chance("payloads", plan.number).choices(payloads, k=len(plan.frames))
+        if not self._named:
+            return drawn
+        return [_named(one, f"~{plan.number}.{index}") for index, one in enumerate(drawn)]
 
     def cases(self, chance: Random) -> Sequence[ConformanceCase]:
         """Return the cases, one of which is served."""
@@ -266,11 +274,24 @@ class CaseRun(CheckpointRun):
 
     def check_sources(self, log: Sequence[Record]) -> None:
         """Check that the input log has all that its sources have given."""
+        if self._named:
+            self._check_frames([one.payload for one in log if isinstance(one, Frame)])
         for name, source in self.application.sources.items():
             given = [one.value for one in log if isinstance(one, Value) and one.source == name]
             numbers = [None if isinstance(one, Unportable) else one[1] for one in given]
             if isinstance(source.config, GenSourceConfig) and numbers != self._values.portable():
                 raise Broken(f"graph-4: {name} has given {numbers}, not {self._values.portable()}")
+
+    def _check_frames(self, taken: Sequence[bytes]) -> None:
+        for sender in self.senders:
+            sent = sender.payloads
+            found = [one for one in taken if one in {*sent}]
+            if found != sent[: len(found)]:
+                raise Broken(f"frame-5: of {sent} the log has {found}")
+            if sender.told is not None and len(found) < sender.told:
+                raise Broken(f"frame-4: of {sent} {sender.told} are safe, and {found} are there")
+        if missing := {*self.promised} - {*taken}:
+            raise Broken(f"stop-1: {missing} had arrived before a stop with exit 0 and are lost")
 
     def letters_of(self, letters: Sequence[DeadLetter], _log: Sequence[Record]) -> list[DeadLetter]:
         """Return dead letters of a bounded run as those of a live one."""
@@ -296,6 +317,14 @@ class CaseRun(CheckpointRun):
         """Return the records of a run."""
         records = run.records()
         return [from_log(one).made if isinstance(one, Value) else one for one in records]
+
+
+def _named(payload: bytes, name: str) -> bytes:
+    """Return a payload with a name in its text; one without a text has it in its letter."""
+    letter, blank, rest = payload.partition(b" ")
+    if rest.endswith(b" "):
+        return letter + name.encode() + blank + rest
+    return payload + name.encode()
 
 
 def _compared(letter: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Runs a plan on the server with a checkpoint: nothing that was logged is lost or doubled."""
+"""Runs a plan on the server with a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from wallaroo_reference.options import CheckpointOptions
 from wallaroo_reference.serving import checkpointing
 from wallaroo_reference.serving.server import Server
 
-from simulation import application
-from simulation.checks import check_all, told, whole_letters
 from simulation.loop import Loop, Thread
 from simulation.plans import Life, Plan
 from simulation.runs import DEAD_LETTERS, Run
@@ -23,24 +21,23 @@ from simulation.threads import Threads
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 from wallaroo.transport import appending, dead_letter_file, input_log, threads
-from wallaroo.transport.skipping import skipping
 
 DIRECTORY = Path("/sim/checkpoint")
-_SKIPPING = 0.5  # of the lives
 
 
 class CheckpointRun(Run):
-    """A run of a plan. That nothing is lost shows in the end, in what the receivers have.
+    """A run of a plan. Subclasses say what is run, and what must be there in the end.
 
     Attributes:
         fixed: options of the checkpoint that are not left to chance.
+        promised: what had arrived before stops that were in order.
     """
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         self.fixed: dict[str, Any] = {}
         self.threads = self.machine.threads = Threads(self.machine)
-        self._promised: list[str] = []  # what had arrived before stops that were in order
+        self.promised: list[bytes] = []
 
     def serve(self, loop: Loop) -> Server:
         """Serve the application, from the checkpoint, options differ from life to life."""
@@ -49,12 +46,10 @@ class CheckpointRun(Run):
             DIRECTORY,
             checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
-            skip_record=self._dead() if chance.random() < _SKIPPING else (),
         )
-        run = skipping(self.application) if drawn.skip_record else self.application
         return Server(
-            run,
-            lambda: self.kind(run, keeps=True),
+            self.application,
+            lambda: self.kind(self.application, keeps=True),
             ServeOptions(dead_letters=DEAD_LETTERS),
             clock=self.world.time_ns,
             checkpoint=replace(drawn, **self.fixed),
@@ -94,16 +89,12 @@ class CheckpointRun(Run):
         if summary is not None and summary.exit_code and not self._may_fail(summary):
             raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
         if summary is not None and not summary.exit_code:
-            self._promised += self.arrived
+            self.promised += self.arrived
         if not last:
             return
         if summary is None:
             raise Broken("the last process died")
         self.check_end()
-
-    def _dead(self) -> list[int]:
-        """Return the records that are dead letters: they are so again if they are left out."""
-        return sorted({letter["lineage"][0] for letter in whole_letters(self.letters())})
 
     def _may_fail(self, summary: Summary) -> bool:
         """Whether a process may end with exit code 1; a stop waits until a disk has room again."""
@@ -112,23 +103,4 @@ class CheckpointRun(Run):
 
     def check_end(self) -> None:
         """Check all that peers and the disk have in the end."""
-        lines = {
-            sink: told(
-                [
-                    (bytes(one.data), one.cut or one.life < self.world.life)
-                    for one in got.connections
-                ],
-                f"sink {sink}",
-            )
-            for sink, got in self.receivers.items()
-        }
-        if lines["first", 0] != lines["first", 1]:
-            raise Broken("sink-2: the two sinks of one pipeline did not get the same")
-        check_all(
-            lines["first", 0] + lines["second", 0],
-            lines["windows", 0],
-            application.windows_of_each(self.application),
-            self.letters(),
-            self.senders,
-            self._promised,
-        )
+        raise NotImplementedError

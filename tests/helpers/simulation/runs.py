@@ -43,14 +43,11 @@ class Run:
     """A run of a plan. Subclasses say how the engine is served and what must hold.
 
     Attributes:
-        applications: one of them is run.
         crashes: lives that ended in a crash.
         isolated: the engine runs in `isolated` mode.
         stopped_at: when this life was told to stop; `None`: it was not.
         world: afterwards, what happened.
     """
-
-    applications = APPLICATIONS
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -69,9 +66,9 @@ class Run:
             for number, (sink, address) in enumerate(application.OUT.items())
         }
         self.isolated = self.world.chance("isolation").random() < 0.3
-        self.application = self.world.chance("application").choice(self.applications)
+        self.application = self.world.chance("application").choice(APPLICATIONS)
         self.kind: type[Compiled] | type[Interpreter] = Interpreter if self.isolated else Compiled
-        self.arrived: list[str] = []  # before the stop of this life
+        self.arrived: list[bytes] = []  # before the stop of this life
 
     def run(self) -> int:
         """Run it, and return how many crashes there were.
@@ -223,6 +220,5 @@ class Run:
         self.stopped_at = self.world.now
         for sender in self.senders:
             if sender.connected and not sender.over and sender.plan.breaks_at is None:
-                sent = sender.payloads[: sender.whole()]
-                self.arrived += [payload.decode().split()[0] for payload in sent]
+                self.arrived += sender.payloads[: sender.whole()]
         server.stop()

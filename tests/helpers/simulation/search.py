@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from simulation import application, kafka, logs, plans, spark, topic_cases
+from simulation import application, logs, plans, spark, topic_cases
 from simulation.calls import installed
 from simulation.cases import CaseRun
-from simulation.checkpoints import CheckpointRun
 from simulation.logs import LogRun
 from simulation.plans import smaller
 from simulation.recordings import RecordingRun
@@ -42,10 +41,8 @@ class Subject:
 
 _drawn = partial(plans.drawn, sources=len(application.SOURCES), sinks=len(application.SINKS))
 SUBJECTS = {
-    "checkpoint": Subject(partial(_drawn, durable=True), CheckpointRun),
     "cases": Subject(partial(_drawn, durable=True), CaseRun),
     "server": Subject(partial(_drawn, durable=False), ServerRun),
-    "kafka": Subject(kafka.drawn, kafka.KafkaRun),
     "topics": Subject(topic_cases.drawn, topic_cases.TopicCaseRun),
     "spark": Subject(spark.drawn, spark.drawn_run),
     "log": Subject(logs.drawn, LogRun),

@@ -60,7 +60,8 @@ class ServerRun(Run):
         if summary is not None and summary.exit_code:
             raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
         check_order(application.seen)
-        if ended and (missing := sorted(set(self.arrived) - set(application.seen))):
+        arrived = {payload.decode().split()[0] for payload in self.arrived}
+        if ended and (missing := sorted(arrived - set(application.seen))):
             raise Broken(f"stop-1: {missing} had arrived before the stop and were not processed")
         # A connection that cannot be accepted waits for a second, perhaps until the stop.
         if ended and life.stop_after is None and not life.accept_fails:

@@ -70,8 +70,6 @@ class KafkaPlan(Plan):
     away: tuple[Away, ...] = ()
     grows: tuple[int, float] | None = None
     """The life, and seconds after its beginning, in which topics that are read get a partition."""
-    latest: bool = False
-    """What stands in the topics before the first life is not read (kafka-4)."""
 
 
 def drawn(seed: int, *, topics: int) -> KafkaPlan:
@@ -81,9 +79,7 @@ def drawn(seed: int, *, topics: int) -> KafkaPlan:
     grows = (
         (chance.randint(1, len(lives)), chance.uniform(0, 0.1)) if chance.random() < 0.5 else None
     )
-    if latest := chance.random() < 0.3:
-        lives[0] = Life()  # it finds out where the topics end
-    numbers = range(latest, len(lives) + 1)
+    numbers = range(len(lives) + 1)
     sent = [
         _sent(chance, life, grows, topics) for life in numbers for _ in range(chance.randint(0, 3))
     ]
@@ -92,7 +88,7 @@ def drawn(seed: int, *, topics: int) -> KafkaPlan:
         for life in numbers
         if chance.random() < 0.1
     ]
-    return KafkaPlan(seed, tuple(lives), (), (), tuple(sent), tuple(away), grows, latest)
+    return KafkaPlan(seed, tuple(lives), (), (), tuple(sent), tuple(away), grows)
 
 
 def _life(chance: Random) -> Life:
