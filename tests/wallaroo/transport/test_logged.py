@@ -3,7 +3,16 @@
 import json
 from dataclasses import dataclass, field
 
-from drawn_runs import UNREADABLE, any_numbers, every_kind, in_a_log, one_by_one
+from drawn_runs import (
+    UNREADABLE,
+    any_numbers,
+    assigned,
+    every_kind,
+    in_a_log,
+    named,
+    one_by_one,
+    values,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,7 +109,11 @@ def stored(sources):
     return {name: LoggedSource.from_form(*form) for name, form in forms.items()}
 
 
-@given(in_a_log(every_kind), any_numbers, st.integers(0, 20), st.integers(1, 5))
+of_a_topic = named | assigned
+runs = in_a_log(every_kind) | in_a_log(of_a_topic) | in_a_log(values)
+
+
+@given(runs, any_numbers, st.integers(0, 20), st.integers(1, 5))
 def test_kafka_3_and_graph_4_what_is_known_at_the_end_of_a_log(runs, numbers, cut, at_once):
     log = Log(runs, at_once)
     cut = min(cut, log.next_sequence)
