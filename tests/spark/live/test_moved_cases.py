@@ -3,21 +3,19 @@
 All but Spark itself is what `wallaroo checkpoint --to` runs: what Spark would store is kept here.
 """
 
-import contextlib
 import itertools
 from dataclasses import replace
 from functools import partial
 from random import Random
 
 import pytest
-from carrying import Compared
+from carrying import Compared, InMemory, as_stored
 from wallaroo_conformance.cases.building import engine_case
 from wallaroo_conformance.cases.generating import generate
 from wallaroo_mutants.patching import Change, Patch
 from wallaroo_reference import engine
-from wallaroo_reference.checkpoints.blobs import decode, divided
-from wallaroo_reference.checkpoints.head import CellsHead, Head, places_in
-from wallaroo_reference.checkpoints.stored import ReferenceCheckpoint, _head_and_blobs, _read
+from wallaroo_reference.checkpoints.head import places_in
+from wallaroo_reference.checkpoints.stored import _head_and_blobs, _read
 from wallaroo_reference.engine import ReferenceEngine
 from wallaroo_reference.lives import Kept
 from wallaroo_spark.live import new_part
@@ -55,7 +53,7 @@ class Moves:
         """Return what a machine has kept after it was a checkpoint of Spark's."""
         application, partitions = self.application, self.draw.randint(1, 4)
         identity = Identity("spark", application.name, [], partitions, UNSTAMPED)
-        before = InMemory(*_as_stored(kept, machine)).state()
+        before = InMemory(*as_stored(kept, machine)).state()
         directory = self._folder()
         new_part.write_parts(directory, before, layout_of(application), identity)
         assert before.position == self.position
@@ -98,18 +96,6 @@ class Moved(Compared):
         super().put(machine)
 
 
-def _as_stored(kept, machine):
-    """Return what the reference engine would write of it."""
-    heads = [
-        CellsHead(cells.kind, cells.name, len(some), cells.shape)
-        for cells, some in zip(machine.cells(), kept.cells, strict=True)
-    ]
-    blobs = [
-        (place, blob) for place, some in enumerate(kept.cells) for blob in divided([*some.items()])
-    ]
-    return Head(1, kept.moment, heads, {}, {}, 0, len(blobs)), blobs
-
-
 def _kept(checkpoint, machine):
     """Return what a machine would find in a checkpoint."""
     head, found = _read(checkpoint)
@@ -118,24 +104,6 @@ def _kept(checkpoint, machine):
     for some, place in zip(found, places_in(machine, head.cells), strict=True):
         kept.cells[cells.index(place)] = some
     return kept
-
-
-class InMemory(ReferenceCheckpoint):
-    """The reference engine's part of a checkpoint, without its file, whose syncs take long."""
-
-    def __init__(self, head, blobs):
-        self._head, self._blobs = head, blobs
-
-    @contextlib.contextmanager
-    def _open(self):
-        yield self
-
-    def head(self):
-        return self._head
-
-    def cells(self, head):
-        for place, blob in self._blobs:
-            yield place, decode(blob)
 
 
 class Held(StoredOnSpark):
