@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from random import Random
+from string import ascii_lowercase
 from typing import Any, TypeAlias
 
 from wallaroo.times import TIME_END
@@ -311,6 +312,7 @@ def _case_of_triples(rng: Random, table: _Table, *, small: bool) -> ConformanceC
     expire_after = rng.choice((10, 10, 20, 5) if about == "states" else (None, 10, 5, 20))
     partitions = [replace(one, expire_after=expire_after) for one in case.partitions]
     most = max([_count(rng) for _ in range(1 if about == "all" else 2)])
+    most += len(records.first)
     case = replace(case, partitions=tuple(partitions))
     inputs = [fitting(records.next(sources), sources) for _ in range(most)]
     return replace(
@@ -515,13 +517,18 @@ class _Records:
         self._whats = self._usual = rng.choice((_WHATS, _WHATS, _WITH_ENDS))
         self._habits = _HABITS_ABOUT.get(about, _HABITS)
         self._draw_habits()
-        self._first = list(self._letters) if many_keys and rng.random() < 1 / 2 else []
-        """A message of each letter comes first, at nearly one time; then little comes."""
-        self.unit = rng.choice((*((1,) * 9), *((100,) * 2)))
-        """Times and durations are about so many times as long."""
-        self._rests = rng.choice(((0, 1, 7), (0, 3, 99))) if self.unit > 1 else (0,)
-        self._at = rng.choice(_BEGINNINGS)
-        self._event = rng.choice((0, self._at)) if rng.random() < 31 / 32 else TIME_END - 40
+        self.first = list(ascii_lowercase) if many_keys and rng.random() < 1 / 2 else []
+        """A message of each of these letters comes first, at nearly one time; then of few."""
+        self.unit = rng.choice((*((1,) * 9), 100, 1_000, 1_000))
+        """Durations are so many times as long, and times near multiples of it."""
+        self._rests = (
+            rng.choice(((0, 1, 7), (0, 1, 7), (0, 3, self.unit - 1))) if self.unit > 1 else (0,)
+        )
+        self._began = rng.choice(_BEGINNINGS)
+        self._events_began = (
+            rng.choice((0, self._began)) if rng.random() < 31 / 32 else TIME_END - 40
+        )
+        self._at = self._event = 0  # in units
         self._number = rng.randrange(6)  # says which error a mark is
 
     def _draw_habits(self) -> None:
@@ -538,20 +545,22 @@ class _Records:
             self._draw_habits()
         letter, what = rng.choice(self._letters), rng.choice(self._whats)
         steps, gaps = self._steps, self._gaps
-        if self._first:
-            letter, what, steps, gaps = self._first.pop(), "frame", (0, 1), (0,)
-            self._whats = self._whats if self._first else _MOSTLY_TICKS
+        if self.first:
+            letter, what, steps, gaps = self.first.pop(), "frame", (0, 0, 1), (0,)
+            self._whats = self._usual if self.first else rng.choice((_MOSTLY_TICKS, self._usual))
         source = rng.choice(sources)
         self._number += 1
-        self._event = min(self._event + self._long(steps), TIME_END - 1)
-        self._at = max(self._at + self._long(gaps), 0)
+        self._event += rng.choice(steps)
+        self._at += rng.choice(gaps)
+        at = self._near(self._began, self._at)
         if what != "frame":
             if what == "failed" and not source.generator:
                 what = "end"
             elif what == "failed" and rng.random() < 1 / 3:
                 what = "exited"
-            return Input(0 if what == "tick" else source.id, at=self._at, what=what)
-        shown, text = str(max(self._event - self._long(self._late), 0)), str(self._number)
+            return Input(0 if what == "tick" else source.id, at=at, what=what)
+        late = rng.choice(self._late)
+        shown, text = str(self._near(self._events_began, self._event - late)), str(self._number)
         if self.all_equal:
             shown, text = rng.choice(("1", "1", "yes", "one")), CODED
         mark = rng.choice(self._marks)
@@ -562,10 +571,12 @@ class _Records:
         elif mark is not None and not source.generator:
             shown, text = (shown, "") if mark == "filtered" else ("0 0", text)
         payload = f"{letter} {shown} {text}".encode()
-        return Input(source.id, payload, self._at)
+        return Input(source.id, payload, at)
 
-    def _long(self, durations: Sequence[int]) -> int:
-        return self._rng.choice(durations) * self.unit + self._rng.choice(self._rests)
+    def _near(self, beginning: int, units: int) -> int:
+        """Return a time so many units behind a beginning, or a little later."""
+        time = beginning + units * self.unit + self._rng.choice(self._rests)
+        return min(max(time, 0), TIME_END - 1)
 
 
 _PAUSES = ((0, 1, 2, 0, 1, 2, 60), (*((0,) * 9), 60))

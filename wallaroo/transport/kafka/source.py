@@ -249,7 +249,7 @@ class KafkaSource(Source):
                 first = offsets_of(self._cluster, config, added, "earliest")
                 places = tuple([(number, offset, None) for number, offset in first.items()])
                 record = Assigned(self._name, places, topic=topic.id)
-                self._post(self._receiver.receive_records, [record])
+                self._post(self._say, record)
                 reader.add(first)
 
     def _read_to(
@@ -264,8 +264,7 @@ class KafkaSource(Source):
         def end(partition: int) -> None:
             if reader.positions[partition] >= ends[partition] and partition not in self._ended:
                 self._ended.add(partition)
-                record = End(self._name, at, partition=partition)
-                self._post(self._receiver.receive_records, [record])
+                self._post(self._say, End(self._name, at, partition=partition))
 
         for partition in sorted(ends):
             end(partition)
@@ -273,8 +272,7 @@ class KafkaSource(Source):
             if not self._hand_over([run], at, reader):
                 return
             end(run.partition)
-        if not self._closed.is_set():
-            self._post(self._receiver.receive_records, [End(self._name, at)])
+        self._post(self._say, End(self._name, at))
 
     def _hand_over(
         self, runs: Sequence[KafkaRun], at: int | None, reader: RunReader | RunPlanner
@@ -311,6 +309,11 @@ class KafkaSource(Source):
         )
 
     # -- in the loop's thread --------------------------------------------------------------------
+
+    def _say(self, record: Assigned | End) -> None:
+        """Hand over what comes behind runs, unless these may have been left out."""
+        if not self._closed.is_set():
+            self._receiver.receive_records([record])
 
     def _deliver(self, runs: Sequence[KafkaRun], at: int | None) -> None:
         self._room.release()
