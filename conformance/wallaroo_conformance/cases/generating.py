@@ -164,7 +164,8 @@ def _case_of_anything(rng: Random, table: _Table) -> ConformanceCase:
     if rng.random() < 1 / 12:  # values of any type that no decoder has made
         sources[-1] = SourceSpec(len(sources) - 1, rng.choice(_VALUES), generator=True)
     inputs = [fitting(entry, sources) for entry in inputs]
-    return replace(case, sources=tuple(sources), inputs=tuple(inputs))
+    codec = rng.random() < (1 / 2 if sources[-1].generator else 1 / 16)
+    return replace(case, sources=tuple(sources), inputs=tuple(inputs), codec=codec)
 
 
 def _count(rng: Random) -> int:
