@@ -7,6 +7,8 @@ import sys
 from dataclasses import fields
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from wallaroo_spark.wire.job import Address, Fetched, Held, Report, Row, Sent
 from wallaroo_spark.wire.lineages import numbering
 from wallaroo_spark.wire.outbox import (
@@ -69,6 +71,23 @@ def test_order_1_of_one_lineage_the_earlier_step_comes_first():
         ((1, 0), 2),
         ((1, 0), 5),
     ]
+
+
+small = st.integers(0, 2)
+in_runs = st.lists(
+    st.tuples(st.integers(0, 3), st.sets(st.tuples(small) | st.tuples(small, small), max_size=4)),
+    max_size=4,
+    unique_by=lambda run: run[0],
+)
+
+
+@given(in_runs)
+def test_order_1_any_runs_are_merged_by_lineage_and_node(runs):
+    made = [messages(node, *sorted(lineages)) for node, lineages in runs]
+    ordered = sorted([(lineage, node) for node, lineages in runs for lineage in lineages])
+    assert [(lineage, node) for lineage, node, *_ in arrivals(made)] == ordered
+    outputs = [Outputs(9, run.lineages, run.messages) for run in made]
+    assert [lineage for lineage, _ in outputs_in_order(outputs)] == [one for one, _ in ordered]
 
 
 @pytest.mark.parametrize(

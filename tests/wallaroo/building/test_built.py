@@ -67,6 +67,12 @@ def test_graph_1_both_forms_build_the_same_topology():
     assert [one.parallel for one in operations if isinstance(one, Stateless)] == [False, True, True]
 
 
+def test_graph_1_positions_count_from_0_in_each_pipeline():
+    builder = begun().to(double).to(split).done().new_pipeline("q", source()).to(double).done()
+    steps = builder.build().steps
+    assert [(step.pipeline, step.position) for step in steps] == [("p", 0), ("p", 1), ("q", 0)]
+
+
 def test_build_1_a_builder_may_build_twice_and_go_on():
     builder = begun().to(double).done()
     first_one = builder.build()
