@@ -98,8 +98,8 @@ class CheckpointRun(Run):
 
     def _may_fail(self, summary: Summary) -> bool:
         """Whether a process may end with exit code 1; a stop waits until a disk has room again."""
-        given_up = "given up" in (summary.problem or "")
-        return self.machine.failed or (self.machine.troubled and not given_up)
+        told = summary.problem is not None and "given up" not in summary.problem
+        return self.machine.failed or (self.machine.troubled and told)
 
     def check_end(self) -> None:
         """Check all that peers and the disk have in the end."""

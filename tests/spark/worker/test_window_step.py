@@ -36,7 +36,9 @@ def unportable() -> Any:
     return (number for number in range(3))
 
 
-@pytest.mark.parametrize("value", ["text", None, list, unportable], ids=str)
+@pytest.mark.parametrize(
+    "value", ["text", None, list, unportable], ids=["text", "none", "list", "unportable"]
+)
 def test_state_6_each_branch_behind_a_window_has_a_message_of_its_own(value: Any) -> None:
     given = events().key_by(initial).to(range_windows(seconds(10)).over(Gives(value)))
     ways = [given.to(altered).to_sink(sink()), given.to_sink(sink(encode_repr))]
