@@ -124,8 +124,13 @@ MODULES: dict[str, tuple[str, ...]] = {
     "spark": (
         *_named(
             "wallaroo_spark.worker",
-            *("calls", "flow", "nodes", "plan", "program", "replay", "routing", "segments"),
-            *("sink_node", "states", "tasks", "tracker", "window_step", "window_store"),
+            *("calls", "fetching", "flow", "leaving", "nodes", "plan", "program", "replay"),
+            *("routing", "segments", "sink_node", "states", "tasks", "tracker", "window_step"),
+            "window_store",
+        ),
+        *_named(
+            "wallaroo_spark.live",
+            *("delivery", "intake", "kafka_sinks", "log_feed", "offset_log", "resume", "to_tasks"),
         ),
         *_named("wallaroo_spark.wire", "job", "lineages", "outbox", "rows"),
         *_named("wallaroo_spark.bounded", "micro_batches", "runs", "traces"),
@@ -137,7 +142,10 @@ MODULES: dict[str, tuple[str, ...]] = {
             *("frames", "transport.checkpoint", "transport.connection"),
             *("transport.dead_letter_file", "transport.input_log", "transport.listener"),
             *("transport.log_directory", "transport.log_file", "transport.log_format"),
+            *("transport.logged", "transport.resuming_sink", "transport.resumption"),
             *("transport.sink", "transport.skipping", "transport.stamps", "transport.stored"),
+            *(f"transport.kafka.{name}" for name in ("beginning", "producing", "reader")),
+            *(f"transport.kafka.{name}" for name in ("sink", "source", "sources")),
         ),
         *_named(
             "wallaroo_reference",
@@ -167,7 +175,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "spark": (
         *("spark/worker", "spark/wire", "spark/plans", "spark/bounded/test_micro_batches.py"),
         *("spark/bounded/test_cases.py", "spark/live/test_offset_log.py"),
-        *(f"spark/live/test_{name}.py" for name in ("arrivals", "log_feed", "resume")),
+        *(f"spark/live/test_{name}.py" for name in ("arrivals", "log_feed", "new_part")),
+        *(f"spark/live/test_{name}.py" for name in ("resume", "to_tasks")),
     ),
     "edges": (
         *("wallaroo/test_frames.py", "wallaroo/transport"),
