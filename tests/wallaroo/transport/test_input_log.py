@@ -249,3 +249,22 @@ def refusing(number: int):
         raise OSError(number, os.strerror(number))
 
     return refuse
+
+
+def test_a_sync_counts_only_if_no_other_has_failed_meanwhile(tmp_path, monkeypatch):
+    log = InputLog.open(tmp_path / "log", max_bytes=MIB)
+    log.append("a", [b"one"])
+    synced = []
+
+    def fsync(fd):
+        synced.append(fd)
+        if len(synced) == 2:
+            raise OSError(errno.EIO, "Input/output error")  # which the system says once
+        with pytest.raises(InputLogError):
+            log.sync()
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(InputLogError, match="could not be synced"):
+        log.sync()
+    assert log.durable_sequence == 0
+    log.close()

@@ -1,6 +1,7 @@
 """Runs that are read from a real broker."""
 
 from itertools import islice
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError
@@ -8,7 +9,7 @@ from listening import Received
 from small_steps import record
 
 import wallaroo
-from wallaroo.kafka_records import KafkaRecord
+from wallaroo.kafka_records import KafkaRecord, KafkaRun
 from wallaroo.metrics.figures import TopicPlace
 from wallaroo.records import Assigned
 from wallaroo.transport.kafka.beginning import begin
@@ -334,3 +335,23 @@ def test_the_ends_of_a_bounded_read_are_not_asked_for():
     lag = Lag(lambda _: pytest.fail("they are known"), {0: 7})
     lag.look({0: 3})
     assert lag.places[0].lag == 4
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_kafka_10_a_stop_leaves_out_an_end_with_the_records_before_it(stopped):
+    posted, receiver, reader = [], Mock(), Mock(positions={0: 0})
+
+    def bounded(ends, starts):
+        reader.positions[0] = 2
+        yield KafkaRun(0, 0, 1, [])
+
+    reader.bounded = bounded
+    config = reads("topic", until="end")
+    source = KafkaSource(Mock(), "p", config, receiver, lambda *call: posted.append(call))
+    source._read_to(reader, {0: 2}, {0: 0}, 7)
+    if stopped:
+        source.close()
+    for call, *given in posted:
+        call(*given)
+    names = [name for name, *_ in receiver.mock_calls]
+    assert names == ([] if stopped else ["receive_run", "receive_records", "receive_records"])
