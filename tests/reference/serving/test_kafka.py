@@ -3,8 +3,8 @@
 import base64
 import json
 import signal
+import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -153,17 +153,19 @@ def test_kafka_13_a_partition_that_the_topic_does_not_have_is_a_dead_letter(app,
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stop_1_a_start_that_waits_for_brokers_ends_at_a_signal(tmp_path, number):
+    silent = socket.create_server(("127.0.0.1", 0))
+    silent.settimeout(60)
+
     class Away:
-        address = "127.0.0.1:1"
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
 
         def topic(self, _partitions):
             return "t"
 
     app = Application(Away(), tmp_path)
-    words = [*WALLAROO_RUN, app.live, *app.own, "--metrics", "127.0.0.1:0"]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
-        run.stderr.readline()  # it says where the figures are just before it asks the brokers
-        time.sleep(0.3)
+    words = [*WALLAROO_RUN, app.live, *app.own]
+    with silent, subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
+        silent.accept()[0].close()  # it asks the brokers
         run.send_signal(number)
         assert run.wait(60) == 130
         assert "Traceback" not in run.stderr.read()
