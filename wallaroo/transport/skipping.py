@@ -104,10 +104,11 @@ def refuse_unskippable(log: Readable, position: int, numbers: Collection[int]) -
 
 def skipped(runs: Iterable[LoggedRun], numbers: Collection[int]) -> Iterator[LoggedRun]:
     """Yield runs of a log, in which the records of these numbers stand alone and are marked."""
+    wanted = sorted({*numbers})
     for run in runs:
         start = run.first
         end = start + len(run.payloads)
-        here = [number for number in sorted({*numbers}) if start <= number < end]
+        here = [number for number in wanted if start <= number < end]
         for number in here if run.kind in (RecordKind.FRAME, RecordKind.VALUE) else ():
             if number > start:
                 yield run.part(start, number)

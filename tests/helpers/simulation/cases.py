@@ -35,6 +35,7 @@ from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Case
 from wallaroo.overriding import override
 from wallaroo.records import Frame, Record, Unportable, Value
+from wallaroo.times import MILLISECOND
 from wallaroo.topology import Application, Node, Sink, SinkId, Source
 from wallaroo.trace import (
     DeadLetter,
@@ -51,7 +52,6 @@ from wallaroo.user_code.calls import Call, CallSite, instrument
 
 _CASES = 400
 _WITH_TOPICS = 1_600  # of which some read topics
-_MILLISECOND = 10**6  # nanoseconds
 RECORDED = Path("/sim/recording")
 _OF_THE_RUN = ("error", "where", "causes", "run")
 """What dead letters say that is not the same in another run."""
@@ -148,12 +148,12 @@ class CaseRun(CheckpointRun):
         super().__init__(plan)
         chance = self.world.chance("case")
         # Times of arrival are a fraction of a millisecond apart, event times nanoseconds.
-        self.case = longer(chance.choice(self.cases(chance)), chance.choice((1, _MILLISECOND)))
+        self.case = longer(chance.choice(self.cases(chance)), chance.choice((1, MILLISECOND)))
         case = self.case
         payloads = [entry.payload for entry in case.inputs if entry.what == "frame"] or [b"a 1 m"]
         self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
         self._speed = chance.choice((0.0, 0.0, 0.002))
-        self._named = chance.random() < 1 / 2  # no two frames are alike
+        self._distinct = chance.random() < 1 / 2  # no two frames are alike
         self.application = self.slowed(self.served(build(case)))
         self.fixed = {"record": RECORDED}
         kind = self.kind
@@ -191,7 +191,7 @@ class CaseRun(CheckpointRun):
     def _payloads(self, payloads: Sequence[bytes], plan: Sending) -> list[bytes]:
         """Return the payloads of a sender."""
         drawn = self.world.chance("payloads", plan.number).choices(payloads, k=len(plan.frames))
-        if not self._named:
+        if not self._distinct:
             return drawn
         return [_named(one, f"~{plan.number}.{index}") for index, one in enumerate(drawn)]
 
@@ -274,7 +274,7 @@ class CaseRun(CheckpointRun):
 
     def check_sources(self, log: Sequence[Record]) -> None:
         """Check that the input log has all that its sources have given."""
-        if self._named:
+        if self._distinct:
             self._check_frames([one.payload for one in log if isinstance(one, Frame)])
         for name, source in self.application.sources.items():
             given = [one.value for one in log if isinstance(one, Value) and one.source == name]

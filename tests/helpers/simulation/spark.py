@@ -256,7 +256,7 @@ class _Jvm:
         start = self._end(self._number - 1) if self._number else self._feed.first()
         while not self._query.over.is_set():
             path = _PART / "offsets" / str(self._number)
-            if not path.exists() and not self._planned(path, start):
+            if not path.exists() and not self._planned(start):
                 continue
             end = self._end(self._number)
             stores = {key: MemoryMap(store) for key, store in self._tasks.stores.items()}
@@ -274,7 +274,7 @@ class _Jvm:
             self._number += 1
             start = end
 
-    def _planned(self, path: Path, start: int) -> bool:
+    def _planned(self, start: int) -> bool:
         """Write down where the next micro-batch ends, if there is one."""
         end = self._feed.latest(start)
         if end == start:

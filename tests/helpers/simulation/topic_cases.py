@@ -28,6 +28,7 @@ from wallaroo.kafka import KafkaSinkConfig, KafkaSourceConfig
 from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
 from wallaroo.records import Assigned, Consumed, End, Record, Unused
+from wallaroo.times import MILLISECOND
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter
 from wallaroo.transport.input_log import InputLog
@@ -39,7 +40,6 @@ _INTERVALS = (0.001, 0.1)  # seconds that a transaction stays open, usually
 _BEFORE = (0, 0, 1, 4, 9)  # records that are in a partition before the first life
 _MOST_PARTITIONS = 3
 _TIMESTAMP_END = 1 << 63  # milliseconds that no record's timestamp has
-_MILLISECOND = 10**6  # nanoseconds
 
 
 def drawn(seed: int) -> KafkaPlan:
@@ -69,8 +69,9 @@ class TopicCaseRun(CaseRun):
         }
         written = {one.topic: one.partitions or _MOST_PARTITIONS for one in self._sinks.values()}
         read = {topic_of(one.id): max(2, one.topic) for one in self.case.sources if one.topic}
-        parts = self.machine, self.threads, plan, {**written, **read}, [*read], self._sent
-        self._topics = Topics(*parts)
+        self._topics = Topics(
+            self.machine, self.threads, plan, {**written, **read}, [*read], self._sent
+        )
         self._brokers = self._topics.brokers
         self._taken: dict[Place, int] = {}
         self._before: dict[Place, int] = {}  # how many records are there before the first life
@@ -251,7 +252,7 @@ class TopicCaseRun(CaseRun):
         found, at = [], 0
         while (there := self._brokers.next(topic, partition, at)) is not None:
             offset, (value, key, headers, milliseconds) = there
-            timestamp = None if milliseconds is None else milliseconds * _MILLISECOND
+            timestamp = None if milliseconds is None else milliseconds * MILLISECOND
             place = topic, partition, offset
             found.append(KafkaRecord(value, key, headers, timestamp, *place))
             at = offset + 1
