@@ -44,7 +44,7 @@ _TIMESTAMP_END = 1 << 63  # milliseconds that no record's timestamp has
 
 def drawn(seed: int) -> KafkaPlan:
     """Return the plan of a seed: topics, and sockets beside them."""
-    plan = topics.drawn(seed, topics=_MOST_PARTITIONS)
+    plan = topics.drawn(seed)
     other = plans.drawn(seed, durable=True, sources=2, sinks=2)
     sendings = tuple([one for one in other.sendings if one.life <= len(plan.lives)])
     return replace(plan, sendings=sendings, troubles=other.troubles)

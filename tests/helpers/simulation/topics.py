@@ -19,7 +19,8 @@ from simulation.plans import Kind, Life, Plan
 from simulation.threads import Threads
 from wallaroo.transport.kafka import cluster, sink, source
 
-PARTITIONS = 2
+_TOPICS = 3  # that an application reads at most; others stand for the first ones again
+_PARTITIONS = 2
 _LONGEST = 0.5  # seconds that a transaction may be open: brokers are away for longer
 _IN_A_REQUEST = 0.4  # of the lives
 _FULL = 0.1
@@ -39,7 +40,7 @@ class Sent:
         after: seconds after that began.
         topic: its number.
         partition: its number.
-        frames: the records.
+        frames: stand for the records, of which the application has its own.
         ends: how their transaction ends; ``"none"``: there is none.
         open_for: seconds until it does.
     """
@@ -72,17 +73,15 @@ class KafkaPlan(Plan):
     """The life, and seconds after its beginning, in which topics that are read get a partition."""
 
 
-def drawn(seed: int, *, topics: int) -> KafkaPlan:
-    """Return the plan of a seed, for so many topics that are read."""
+def drawn(seed: int) -> KafkaPlan:
+    """Return the plan of a seed."""
     chance = Random(repr((seed, "plan")))
     lives = [_life(chance) for _ in range(chance.randint(3, 9))]
     grows = (
         (chance.randint(1, len(lives)), chance.uniform(0, 0.1)) if chance.random() < 0.5 else None
     )
     numbers = range(len(lives) + 1)
-    sent = [
-        _sent(chance, life, grows, topics) for life in numbers for _ in range(chance.randint(0, 3))
-    ]
+    sent = [_sent(chance, life, grows) for life in numbers for _ in range(chance.randint(0, 3))]
     away = [
         Away(life, chance.uniform(0, 0.2), chance.uniform(0, 1.0))
         for life in numbers
@@ -104,13 +103,13 @@ def _life(chance: Random) -> Life:
     return life
 
 
-def _sent(chance: Random, life: int, grows: tuple[int, float] | None, topics: int) -> Sent:
-    partitions = PARTITIONS + (grows is not None and life >= grows[0])
+def _sent(chance: Random, life: int, grows: tuple[int, float] | None) -> Sent:
+    partitions = _PARTITIONS + (grows is not None and life >= grows[0])
     kinds: tuple[Kind, ...] = ("word",) * 10 + ("slow", "undecodable", "raising")
     return Sent(
         life,
         chance.choice((0.0, 0.01, 0.05)),
-        chance.randrange(topics),
+        chance.randrange(_TOPICS),
         chance.randrange(partitions),
         tuple([chance.choice(kinds) for _ in range(chance.choice((1, 2, 3, 5, 8)))]),
         chance.choice(("none", "commit", "abort")),
