@@ -550,14 +550,15 @@ def _answer(target: Callable[[], Any], most: float) -> Any:
     return here.recv() if here.poll() else None
 
 
-def _all_tried(home: str, options: argparse.Namespace, results: Any) -> None:
-    """Try mutants of one home; in a process of its own, which remembers what cases mean."""
+def _all_tried(home: str, share: int, options: argparse.Namespace, results: Any) -> None:
+    """Try a share of one home's mutants; in a process of its own, which remembers what cases mean."""
     begun = time.process_time()
     tries = trial(home, options.cases, options.seed)
     most = _MORE * max(time.process_time() - begun, 10.0)
     gc.freeze()
     listed = equal()
-    for one, patch in itertools.islice(drawn(home, options.seed), options.mutants):
+    own = itertools.islice(drawn(home, options.seed), share, options.mutants, options.jobs)
+    for one, patch in own:
         if options.only not in f"{one.module}:{one.function}":
             continue
         whole = [name for name, change in listed if not change]
@@ -577,9 +578,9 @@ def tried(homes: Sequence[str], options: argparse.Namespace) -> Iterator[Drawn]:
     """Yield the mutants of some homes that were drawn, with what came of them."""
     context = multiprocessing.get_context("fork")
     results = context.Queue()
-    for home in homes:
-        context.Process(target=_all_tried, args=(home, options, results)).start()
-    left = len(homes)
+    for home, share in itertools.product(homes, range(options.jobs)):
+        context.Process(target=_all_tried, args=(home, share, options, results)).start()
+    left = len(homes) * options.jobs
     while left:
         if (result := results.get()) is None:
             left -= 1
@@ -618,6 +619,7 @@ def main() -> None:
     parser.add_argument("--home", choices=MODULES, action="append")
     parser.add_argument("--cases", type=int, default=2_500, help="most cases for each")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes for each home")
     parser.add_argument("--only", default="", help="of these, those of functions with this text")
     parser.add_argument("--tests", action="store_true", help="where all else is silent, try tests")
     add_json_option(parser)
