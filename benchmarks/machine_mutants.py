@@ -551,7 +551,7 @@ def _answer(target: Callable[[], Any], most: float) -> Any:
 
 
 def _all_tried(home: str, share: int, options: argparse.Namespace, results: Any) -> None:
-    """Try a share of one home's mutants; in a process of its own, which remembers what cases mean."""
+    """Try a share of a home's mutants; in a process of its own, which remembers what cases mean."""
     begun = time.process_time()
     tries = trial(home, options.cases, options.seed)
     most = _MORE * max(time.process_time() - begun, 10.0)

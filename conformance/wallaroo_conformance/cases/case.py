@@ -331,6 +331,6 @@ def ends(nodes: Sequence[int], steps: Sequence[StepSpec], encoder: str) -> tuple
 
 
 def _shows_copies(payload: bytes, *, by_codec: bool) -> bool:
-    refused = (b"g", b"p", b"r") if by_codec else (b"g",)
+    refused = b"gipr" if by_codec else b"gi"
     ends_the_run = ENDS_THE_RUN.encode() in payload and any(mark in payload for mark in refused)
     return ends_the_run or (by_codec and CODED.encode() in payload)

@@ -614,7 +614,7 @@ _ODD_TIMES = (
 _WRONG = (*MARKS, *"uco", *(("no event time",) * 3), "filtered", "filtered", "not decoded")
 _ABOUT = (*("all",) * 9, *("windows",) * 5, *("time",) * 3, *("states",) * 3)
 """What a case is about: rare things of one sort come together where there is nothing else."""
-_MARKS_ABOUT = {"windows": "ucon", "states": "bsvvdd"}
+_MARKS_ABOUT = {"windows": "uconi", "states": "bsvvdd"}
 _WHATS: tuple[What, ...] = (*(("frame",) * 20), *(("tick",) * 4))
 _WITH_ENDS: tuple[What, ...] = (*_WHATS, "end", "failed")
 """Nothing comes behind an end, so most cases have none before their own."""

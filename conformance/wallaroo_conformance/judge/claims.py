@@ -55,7 +55,7 @@ class Claims:
 
     def lacks(self, case: ConformanceCase) -> str | None:
         """Return what a case needs and the engine does not claim, or `None`."""
-        can, trusting = self.capabilities, case.isolation == "trusting"
+        can = self.capabilities
         if case.isolation not in can.isolation:
             return f"it has no {case.isolation} mode"
         if case.with_topics and not can.kafka:
@@ -64,13 +64,6 @@ class Claims:
             return _NO_BATCHES
         if (case.number or 1) > 1 and not can.partitions:
             return _ONE_PARTITION
-        if trusting and case.alters:
-            return "trusting mode is not promised to components that alter what they read"
-        if trusting and case.shows_copies:
-            return (
-                "trusting mode copies as often as it likes, which a codec that changes values "
-                "shows, and a copy that ends the run"
-            )
         return None
 
     def beyond(self, meaning: Meaning) -> str | None:
@@ -78,15 +71,29 @@ class Claims:
         can, case, trace = self.capabilities, meaning.case, meaning.trace
         if (lacks := self.lacks(case)) is not None:
             return lacks
-        if case.isolation == "trusting" and trace.findings:
-            kind = trace.findings[0].kind.value
-            return f"trusting mode is not promised to an application with findings ({kind})"
         if can.stop == "none" and trace.ended is not None:
             return _STOPS["none"]
         if can.order == "entity" and _meets_others(case):
             return f"{_KEEPS['entity']}, and messages that have met different entities meet one"
         if can.order == "none" and not _MET_AGAIN.isdisjoint(meaning.exercised):
             return f"{_KEEPS['none']}, and an entity is met again"
+        return None
+
+    def unpromised(self, meaning: Meaning) -> str | None:
+        """Return why nothing but an answer is promised for a case, or `None` if more is."""
+        case, findings = meaning.case, meaning.trace.findings
+        if case.isolation != "trusting":
+            return None
+        if case.alters:
+            return "trusting mode is not promised to components that alter what they read"
+        if case.shows_copies:
+            return (
+                "trusting mode copies as often as it likes, which a codec that changes values "
+                "shows, and a copy that ends the run"
+            )
+        if findings:
+            kind = findings[0].kind.value
+            return f"trusting mode is not promised to an application with findings ({kind})"
         return None
 
     def unclaimed(self, law: Law) -> str | None:

@@ -5,8 +5,8 @@ A case whose engine cannot or need not run it is *beyond* the engine: it is coun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 from wallaroo.engine import Engine
@@ -49,7 +49,7 @@ class Judge:
         """
         findings = self.findings
         given: list[Meaning] = []
-        for meaning in self.oracle.ask(list(map(self.claims.adapted, cases))):
+        for meaning in self.meanings(list(map(self.claims.adapted, cases))):
             beyond = self.beyond(meaning)
             if beyond is None:
                 given.append(meaning)
@@ -65,12 +65,23 @@ class Judge:
                 findings.add_beyond(meaning, f"{REFUSED}{result.refusal}")
                 continue
             answered.append(meaning.case)
-            if (failing := self.failing(meaning, result)) is None:
-                findings.add_kept(meaning)
-            else:
+            if (failing := self.failing(meaning, result)) is not None:
                 findings.add_failing(failing)
+            elif (unpromised := self.claims.unpromised(meaning)) is not None:
+                findings.add_beyond(meaning, unpromised)
+            else:
+                findings.add_kept(meaning)
         findings.supported += len(answered)
         return answered
+
+    def meanings(self, cases: Sequence[ConformanceCase]) -> Iterator[Meaning]:
+        """Yield what cases mean, each in a form that the engine can answer."""
+        for meaning in self.oracle.ask(cases):
+            if meaning.case.small and self.claims.unpromised(meaning) is not None:
+                # Small thresholds may make a checkpoint, for which a state must be pickled.
+                yield replace(meaning, case=replace(meaning.case, small=False))
+            else:
+                yield meaning
 
     def first_failing(self, cases: Sequence[ConformanceCase], like: Failing) -> Failing | None:
         """Return the first case that fails for a reason not yet known; note nothing.
@@ -79,7 +90,7 @@ class Judge:
             cases: the cases.
             like: those which do not differ in a way in which this one does are passed over.
         """
-        given = [meaning for meaning in self.oracle.ask(cases) if self.beyond(meaning) is None]
+        given = [meaning for meaning in self.meanings(cases) if self.beyond(meaning) is None]
         results = self.runner.run([meaning.case for meaning in given])
         for meaning, result in zip(given, results, strict=False):
             failing = self.failing(meaning, result)
@@ -92,6 +103,8 @@ class Judge:
     def failing(self, meaning: Meaning, result: Result) -> Failing | None:
         """Return how an answer is wrong, or `None`; a rule that is not claimed cannot be broken."""
         if self.refused(result):
+            return None
+        if not isinstance(result, Crash) and self.claims.unpromised(meaning) is not None:
             return None
         compared = self.claims.comparable(meaning.trace, result)
         kinds = differences(*compared)
@@ -143,7 +156,7 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
     """Run a stored case on an engine and on the reference, and return the outcome."""
     runner = Runner(engine, options=example.options if engine.name == example.engine else None)
     judge = Judge(runner, oracle_for(engine), Findings(Claims(runner.capabilities)))
-    [meaning] = judge.oracle.ask([judge.claims.adapted(example.case)])
+    [meaning] = judge.meanings([judge.claims.adapted(example.case)])
     beyond = judge.beyond(meaning)
     if beyond is not None:
         return Replayed(meaning, beyond=beyond)
@@ -153,7 +166,8 @@ def replayed(example: Counterexample, engine: Engine) -> Replayed:
     options = runner.options_for(meaning.case)
     failing = judge.failing(meaning, actual)
     if failing is None:
-        return Replayed(meaning, actual, options=options)
+        unpromised = judge.claims.unpromised(meaning) or ""
+        return Replayed(meaning, actual, beyond=unpromised, options=options)
     if (excuse := judge.findings.excuse(failing)) is not None:
         return Replayed(meaning, beyond=f"it differs, as {excuse}")
     failure = judge.failure(failing).filed(example.rule)

@@ -1,7 +1,7 @@
 """Calls of user code: how they are made, what they return, and what happens when they fail.
 
 All nodes of one flow share a `Calls`. It has two modes: `isolated` gives every call its own copies;
-`trusting` shares objects and freezes only what may leave this process.
+`trusting` shares objects, and freezes only what may leave this process.
 
 A flow makes its calls in order (`wire.outbox.Order`). So if the run ends at a call, that is the
 flow's last call.
@@ -85,7 +85,7 @@ class Calls:
 
     def maker(self, node: int) -> Callable[[Any], Made]:
         """Return a function that makes a message from a call's result, or raises `unportable`."""
-        freeze, freeze_checked = self.program.copies.freeze, self.program.copies.freeze_checked
+        freeze_checked = self.program.copies.freeze_checked
         if self.isolated:
 
             def made(value: Any) -> Made:
@@ -95,7 +95,7 @@ class Calls:
         elif self.program.feeds_state[node]:
 
             def made(value: Any) -> Made:
-                return value, freeze(value)
+                return value, freeze_checked(value)[0]
 
         else:
 

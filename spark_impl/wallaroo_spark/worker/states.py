@@ -2,8 +2,8 @@
 
 `IsolatedStates` keeps every entity pickled and gives each call a copy; the state after a call is
 pickled at once, so an entity is never half replaced. `TrustingStates` keeps live objects and
-pickles the changed ones when the batch ends; if that fails, the batch is processed again in
-isolated mode, to find the call whose state cannot be pickled.
+pickles the changed ones when the batch ends, and reads them back; if that fails, the batch is
+processed again in isolated mode, to find the call whose state does not survive it.
 
 An entity that expires has its last visit stored beside its state, and is found to be gone when its
 next message comes (key-4).
@@ -71,7 +71,7 @@ class States(Protocol):
         """Write the changed entities.
 
         Raises:
-            NeedsIsolation: some of them cannot be pickled.
+            NeedsIsolation: some of them do not survive pickling.
         """
 
 
@@ -200,12 +200,14 @@ class TrustingStates(dict[bytes, Any]):
 
     def flush(self) -> None:
         """Do as `States` says."""
-        written, visited, put = self._form.written, self._visits.at.get, self.entities.put
+        form, visited, put = self._form, self._visits.at.get, self.entities.put
         try:
             blobs = [
-                (entity, written(state, visited(entity, 0)))
+                (entity, form.written(state, visited(entity, 0)))
                 for entity, state in self._changed.items()
             ]
+            for _, blob in blobs:
+                form.state(blob)
         except Exception as error:  # user code pickles
             raise NeedsIsolation from error
         for entity, blob in blobs:

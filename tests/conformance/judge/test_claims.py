@@ -10,7 +10,7 @@ from wallaroo_conformance.cases.case import (
     Input,
     PartitionSpec,
 )
-from wallaroo_conformance.cases.composing import row, step, together
+from wallaroo_conformance.cases.composing import graph, row, step, together
 from wallaroo_conformance.cases.counterexamples import Counterexample
 from wallaroo_conformance.checking import Check, check_engine
 from wallaroo_conformance.judge.claims import Claims
@@ -139,6 +139,24 @@ def test_a_replayed_case_says_nothing_where_what_differs_is_not_claimed() -> Non
     found = replayed(Counterexample(case), broken("flag ignored", claims=unclaimed))
     assert found.failure is None
     assert "state-4" in found.beyond
+
+
+class Fragile(ReferenceEngine):
+    """It has no answer in trusting mode."""
+
+    def run(self, case: Case) -> Trace:
+        if case.isolation == "trusting":
+            raise RuntimeError("altered")
+        return super().run(case)
+
+
+def test_where_nothing_is_promised_an_engine_answers_all_the_same() -> None:
+    case = graph(step("by_number"), inputs=(Input(0, b"a 1 m"),))
+    trusting = Counterexample(replace(case, isolation="trusting", small=True))
+    answered, crashed = replayed(trusting, ReferenceEngine()), replayed(trusting, Fragile())
+    assert answered.failure is None
+    assert "not promised" in answered.beyond
+    assert crashed.failure is not None
 
 
 CHECK = Check(Budget(256), counterexamples=None)

@@ -235,11 +235,13 @@ class Remembered(Received):
         super().__init__(receiver, life)
         self._peer = receiver
         self._world = receiver.world
-        self._begun = self._will_tell = False
+        self._begun = False
+        self._figures: list[int] = []  # which it will say together
 
     def begin(self) -> None:
         """Say how much is kept."""
         self._begun = True
+        self._figures = [len(self._peer.kept)]
         self._tell()
 
     def got(self, data: bytes) -> None:
@@ -250,9 +252,10 @@ class Remembered(Received):
             raise Broken("sink-9: outputs came before the peer had said how much it has")
         self._peer.kept += data
         super().got(data)
-        if self._peer.tells and not self._will_tell:
-            self._will_tell = True
-            self._world.at(self._peer.chance.uniform(0, _PAUSE), self._tell)
+        if self._peer.tells:
+            self._figures.append(len(self._peer.kept))
+            if len(self._figures) == 1:
+                self._world.at(self._peer.chance.uniform(0, _PAUSE), self._tell)
 
     def ended(self, *, in_order: bool) -> None:
         """Notice the end; the peer may have been killed with it."""
@@ -262,7 +265,7 @@ class Remembered(Received):
             self._peer.forget_some()
 
     def _tell(self) -> None:
-        self._will_tell = False
+        figures, self._figures = self._figures, []
         if self._peer.connections[-1] is self and not self.link.gone:
-            self._peer.told = len(self._peer.kept)
-            self.link.send(kept_line(self._peer.told))
+            self._peer.told = figures[-1]
+            self.link.send(b"".join(map(kept_line, figures)))

@@ -150,6 +150,30 @@ def test_graph_4_values_that_do_not_survive_pickling_are_dead_letters(spark_engi
     assert found.comparable() == reference.run(case).comparable()
 
 
+@wallaroo.computation(name="as it is")
+def as_it_is(word):
+    return Unreadable() if word == "bad" else word
+
+
+@wallaroo.state_computation(name="keep")
+def keep(word, box):
+    box.items.append(Unreadable() if word == "bad" else word)
+    return word, True
+
+
+@pytest.mark.parametrize(
+    "steps", [(("to", as_it_is), CHAINED[1]), (("to_stateful", keep, Seen, "kept"),)], ids=len
+)
+def test_dead_1_trusting_too_what_cannot_be_read_back_harms_no_other(spark_engine, steps):
+    case = Case(build(*steps), log("a", "bad", "b"), batches=(1, 1, 1), isolation="trusting")
+    found = spark_engine.run(case)
+    assert [(letter.reason, letter.lineage) for letter in found.dead_letters] == [
+        (Reason.UNPORTABLE, (1, 0))
+    ]
+    isolated = replace(case, isolation="isolated")
+    assert found.comparable() == spark_engine.run(isolated).comparable()
+
+
 def test_cases_of_one_job_see_nothing_of_each_other(spark_engine, reference):
     case = Case(build(*CHAINED), log("a b", "a"), partitions=2)
     divided = replace(case, batches=(1,))

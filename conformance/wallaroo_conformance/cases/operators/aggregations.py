@@ -54,7 +54,8 @@ class Texts(Named):
             fail(text)
         if "n" in text:
             return None
-        return [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
+        given = [_letter(key), window.end, f"{text}@{window.start}-{window.end}"]
+        return Unreadable(given) if "i" in text else given
 
 
 @AGGREGATIONS.add(Trait.OF_STEP, name="begun_texts")

@@ -21,6 +21,7 @@ MARKS = {
     "c": "combine raises",
     "o": "output raises",
     "n": "output gives nothing",
+    "i": "output gives what is unportable",
     "w": "the encoder raises",
     "p": "the case's own codec refuses it",
     "r": "the case's own codec refuses a state or an accumulator that holds it",

@@ -290,10 +290,10 @@ class RememberAndTell(Remembering):
 
 
 def serialize(value: Any) -> Any:
-    """Return a value as bytes; marks in it, and the number 2, are refused (key-5)."""
+    """Return a value as bytes; marks in it, a number and a text are refused (key-5)."""
     if isinstance(value, list) and len(value) == _PARTS and "p" in str(value[2]):
         return _refused(str(value[2]))
-    if type(value) is int and value == 2:  # an accumulator
+    if type(value) in (int, str) and value in (2, "dd"):  # accumulators, and plain messages
         fail(str(value))
     # A state, or an accumulator: a list of texts; a message has a number in it.
     texts = getattr(value, "notes", value)
