@@ -284,7 +284,7 @@ def equal() -> dict[tuple[str, str], str]:
     """
     listed = tomllib.loads(EQUAL.read_text("utf-8"))
     return {
-        (function, entry.get("change", "").strip()): entry["why"]
+        (function, entry.get("change", "").strip("\n")): entry["why"]
         for function, entries in listed.items()
         for entry in entries
     }

@@ -314,15 +314,16 @@ class InputLog:
         total = 0
         for file in self._covering(from_sequence, stop):
             try:
-                for first, lengths in file.lengths(from_sequence, stop):
-                    size = sum(lengths)
-                    if total + size <= max_bytes:
-                        total += size
-                        continue
-                    for sequence, length in enumerate(lengths, first):
-                        total += length
-                        if total > max_bytes and sequence > from_sequence:
-                            return sequence
+                with contextlib.closing(file.lengths(from_sequence, stop)) as blocks:
+                    for first, lengths in blocks:
+                        size = sum(lengths)
+                        if total + size <= max_bytes:
+                            total += size
+                            continue
+                        for sequence, length in enumerate(lengths, first):
+                            total += length
+                            if total > max_bytes and sequence > from_sequence:
+                                return sequence
             except (OSError, DamagedBlockError) as error:
                 raise _unreadable(file, error) from error
         return stop

@@ -15,7 +15,7 @@ import os
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 from wallaroo.transport.log_format import (
@@ -113,7 +113,7 @@ class LogFile:
         finally:
             os.close(fd)
 
-    def lengths(self, start: int, stop: int) -> Iterator[tuple[int, Sequence[int]]]:
+    def lengths(self, start: int, stop: int) -> Generator[tuple[int, Sequence[int]]]:
         """Yield how many bytes the records `start <= sequence < stop` have, block by block.
 
         Before them stands the sequence of the block's first one.

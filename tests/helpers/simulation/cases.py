@@ -8,6 +8,7 @@ its outputs to peers that remember.
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,13 @@ from typing import Any
 from wallaroo_conformance.cases.building import build
 from wallaroo_conformance.cases.case import ConformanceCase, SourceSpec
 from wallaroo_conformance.cases.generating import generate, longer
-from wallaroo_conformance.cases.operators import BUILDERS, Trait
+from wallaroo_conformance.cases.operators import (
+    BUILDERS,
+    MULTI_COMPUTATIONS,
+    STATE_MULTI_COMPUTATIONS,
+    Table,
+    Trait,
+)
 from wallaroo_conformance.cases.operators.aggregations import Unreadable
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN
 from wallaroo_reference.engine import ReferenceEngine
@@ -28,13 +35,14 @@ from simulation import application
 from simulation.checkpoints import CheckpointRun
 from simulation.checks import whole_letters
 from simulation.peers import Remembering, Sender
-from simulation.plans import Plan, Sending
+from simulation.plans import Life, Plan, Sending
 from simulation.world import Broken
 from wallaroo.components import generator_of
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
-from wallaroo.engine import Case
+from wallaroo.engine import Case, Summary
+from wallaroo.kafka_records import KafkaRecord
 from wallaroo.overriding import override
-from wallaroo.records import Frame, Record, Unportable, Value
+from wallaroo.records import Consumed, Frame, Record, Unportable, Value
 from wallaroo.times import MILLISECOND
 from wallaroo.topology import Application, Node, Sink, SinkId, Source
 from wallaroo.trace import (
@@ -53,13 +61,16 @@ from wallaroo.user_code.calls import Call, CallSite, instrument
 _CASES = 400
 _WITH_TOPICS = 1_600  # of which some read topics
 RECORDED = Path("/sim/recording")
+_MULTI = Table(MULTI_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
+_ENDS = (b"", f"b{ENDS_THE_RUN}".encode(), f"w{ENDS_THE_RUN}".encode())
+"""With one of these behind it, a message may end the run at a state or at a sink."""
 _OF_THE_RUN = ("error", "where", "causes", "run")
 """What dead letters say that is not the same in another run."""
 
 
 @cache
 def with_sockets(*, generators: bool) -> tuple[ConformanceCase, ...]:
-    """Return cases that end no run and do not show copies: with generators, or sockets alone."""
+    """Return cases that do not show copies: with generators, or sockets alone."""
     served = filter(_is_served, generate(_CASES, 0, "tame", simple=0.0, kafka=False))
     return tuple([one for one in served if generators is any(map(_generates, one.sources))])
 
@@ -76,10 +87,21 @@ def _generates(source: SourceSpec) -> bool:
 
 
 def _is_served(case: ConformanceCase) -> bool:
-    marks = ENDS_THE_RUN, "g"  # messages that cannot be read back
-    marked = any(mark.encode() in entry.payload for entry in case.inputs for mark in marks)
+    payloads = b" ".join([entry.payload for entry in case.inputs])
     leaves = any(BUILDERS.has(one.builder, Trait.ENDS_THE_RUN) for one in case.partitions)
-    return not (case.codec or case.alters or marked or leaves)
+    ends = leaves or ENDS_THE_RUN.encode() in payloads
+    unportable = b"g" in payloads  # messages that cannot be read back
+    return not (case.codec or case.alters or unportable or (ends and not _can_leave_out(case)))
+
+
+def _can_leave_out(case: ConformanceCase) -> bool:
+    """Whether a restart can leave out a record at which user code ends the run.
+
+    It cannot if a window fires at a later one. If the record has had outputs before, peers that
+    remember have these (sink-9).
+    """
+    row = case.plain_row
+    return row is not None and not any(one.window or one.operator in _MULTI for one in row)
 
 
 class Counting:
@@ -154,8 +176,9 @@ class CaseRun(CheckpointRun):
         self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
         self._speed = chance.choice((0.0, 0.0, 0.002))
         self._distinct = chance.random() < 1 / 2  # no two frames are alike
+        self._ends = chance.choice(_ENDS) if _can_leave_out(case) else b""
         self.application = self.slowed(self.served(build(case)))
-        self.fixed = {"record": RECORDED}
+        self.fixed = {"record": RECORDED, "skip_record": []}
         kind = self.kind
 
         def made(*given: Any, **how: Any) -> Any:
@@ -190,10 +213,15 @@ class CaseRun(CheckpointRun):
 
     def _payloads(self, payloads: Sequence[bytes], plan: Sending) -> list[bytes]:
         """Return the payloads of a sender."""
-        drawn = self.world.chance("payloads", plan.number).choices(payloads, k=len(plan.frames))
+        chance = self.world.chance("payloads", plan.number)
+        drawn = [self.ending(chance, one) for one in chance.choices(payloads, k=len(plan.frames))]
         if not self._distinct:
             return drawn
         return [_named(one, f"~{plan.number}.{index}") for index, one in enumerate(drawn)]
+
+    def ending(self, chance: Random, payload: bytes) -> bytes:
+        """Return a payload, perhaps as one at which user code ends the run."""
+        return payload + self._ends * (chance.random() < 1 / 8) if self._ends else payload
 
     def cases(self, chance: Random) -> Sequence[ConformanceCase]:
         """Return the cases, one of which is served."""
@@ -212,6 +240,20 @@ class CaseRun(CheckpointRun):
         if isinstance(config, GenSourceConfig):
             return {"generator": generator_of(self._values)}
         return {"resume": True} if isinstance(config, TCPSinkConfig) else {}
+
+    @override
+    def live(self, life: Life) -> Summary | None:
+        self._asked = self.left_out
+        return super().live(life)
+
+    @override
+    def goes_on(self, summary: Summary | None) -> bool:
+        """Leave out the record at which user code has ended the process, from now on."""
+        asked = re.search(r"--skip-record (\d+)", (summary and summary.problem) or "")
+        if asked is None or int(asked[1]) in self._asked:
+            return False
+        self.fixed["skip_record"] = sorted({*self.fixed["skip_record"], int(asked[1])})
+        return True
 
     @override
     def waiting(self) -> Sequence[object]:
@@ -241,7 +283,11 @@ class CaseRun(CheckpointRun):
         log = self.recorded()
         options = {"thorough": True}
         case = Case(
-            self.judged(), log, partitions=self.partitions, isolation="isolated", options=options
+            instrument(self.judged(), _refusing),
+            [_left_out(one) if number in self.left_out else one for number, one in enumerate(log)],
+            partitions=self.partitions,
+            isolation="isolated",
+            options=options,
         )
         wanted = ReferenceEngine().run(case)
         if wanted.findings and not self.isolated:
@@ -264,6 +310,12 @@ class CaseRun(CheckpointRun):
     def held(self, _case: Case) -> tuple[Sequence[Entity], Sequence[OpenWindow]]:
         """Return what the last process held in the end."""
         return sorted_entities(self._made.entities()), sorted_windows(self._made.windows())
+
+    @property
+    def left_out(self) -> Sequence[int]:
+        """The numbers of the records that restarts leave out."""
+        numbers: list[int] = self.fixed["skip_record"]
+        return numbers
 
     def check_outputs(self, wanted: Mapping[SinkId, Sequence[Any]]) -> None:
         """Check what peers have got."""
@@ -317,6 +369,38 @@ class CaseRun(CheckpointRun):
         """Return the records of a run."""
         records = run.records()
         return [from_log(one).made if isinstance(one, Value) else one for one in records]
+
+
+class _LeftOut(bytes):
+    """The payload of a frame, or the value of a topic's record, that is left out."""
+
+
+class SkippedRecordError(Exception):
+    """The record is left out."""
+
+
+def _left_out(record: Record) -> Record:
+    """Return a record as one that is left out."""
+    if isinstance(record, Value):
+        return replace(record, value=Unportable("it is left out"))
+    if isinstance(record, Consumed):
+        value = _LeftOut(record.record.value or b"")
+        return replace(record, record=replace(record.record, value=value))
+    assert isinstance(record, Frame), f"{record} cannot end a run"
+    return replace(record, payload=_LeftOut(record.payload))
+
+
+def _refusing(site: CallSite, call: Call) -> Call:
+    """Return a decoder that refuses what is left out."""
+    if site.method != "decode":
+        return call
+
+    def decode(given: bytes | KafkaRecord) -> Any:
+        if isinstance(given.value if isinstance(given, KafkaRecord) else given, _LeftOut):
+            raise SkippedRecordError
+        return call(given)
+
+    return decode
 
 
 def _named(payload: bytes, name: str) -> bytes:

@@ -21,6 +21,7 @@ from simulation.threads import Threads
 from simulation.world import Broken
 from wallaroo.engine import ServeOptions, Summary
 from wallaroo.transport import appending, dead_letter_file, input_log, threads
+from wallaroo.transport.skipping import skipping
 
 DIRECTORY = Path("/sim/checkpoint")
 
@@ -47,9 +48,11 @@ class CheckpointRun(Run):
             checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
         )
+        leaves_out = self.fixed.get("skip_record")
+        served = skipping(self.application) if leaves_out else self.application
         return Server(
-            self.application,
-            lambda: self.kind(self.application, keeps=True),
+            served,
+            lambda: self.kind(served, keeps=True),
             ServeOptions(dead_letters=DEAD_LETTERS),
             clock=self.world.time_ns,
             checkpoint=replace(drawn, **self.fixed),
@@ -86,6 +89,8 @@ class CheckpointRun(Run):
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         """Check how a process has ended, and after the last one all that there is."""
+        if self.goes_on(summary):
+            return
         if summary is not None and summary.exit_code and not self._may_fail(summary):
             raise Broken(f"a process ended with exit code {summary.exit_code}: {summary.problem}")
         if summary is not None and not summary.exit_code:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
+from unittest import mock
 
 from log_records import records_in
 
@@ -13,11 +14,13 @@ from simulation.machine import Machine, running
 from simulation.plans import Life, drawn_life
 from simulation.world import Broken, Crash, World
 from wallaroo.records import Frame, Record, Tick, with_times_that_never_decrease
+from wallaroo.transport import log_file
 from wallaroo.transport.input_log import InputLog, InputLogError, InputLogFullError
 
 PATH = "/sim/checkpoint/input"
 SEGMENT = 300  # bytes
 MOST = 3000
+_MANY = 7
 
 Action: TypeAlias = Literal["append", "records", "sync", "drop", "read", "reopen"]
 
@@ -73,7 +76,8 @@ class LogRun:
     def run(self) -> int:
         """Run it, and return how many crashes there were."""
         crashes = 0
-        with running(self.machine):
+        index = mock.patch.object(log_file, "_INDEX_EVERY", SEGMENT // 4)
+        with running(self.machine), index:
             for one in self.plan.lives:
                 gaps = self.machine.disk.gaps
                 self.machine.begin(one.life)
@@ -142,13 +146,11 @@ class LogRun:
 
     def _frames(self, number: int) -> list[Record]:
         chance = self.world.chance("payload", len(self.held), number)
+        many = number == _MANY  # small ones: numbers grow faster than files
+        count, sizes = (10 * number, (0, 0, 1)) if many else (number % 4 + 1, (0, 1, 9, 70))
         return [
-            Frame(
-                chance.choice("ab"),
-                chance.randbytes(chance.choice((0, 1, 9, 70))),
-                self._at(number),
-            )
-            for _ in range(number % 4 + 1)
+            Frame(chance.choice("ab"), chance.randbytes(chance.choice(sizes)), self._at(number))
+            for _ in range(count)
         ]
 
     def _at(self, number: int) -> int:
@@ -212,5 +214,17 @@ class LogRun:
         if found != self.held[first:last]:
             wrong = [at for at, one in enumerate(found, first) if one != self.held[at]]
             raise Broken(f"recover-1: the log's records {wrong} are not those that were written")
+        self._read_part(first, last)
         if self._log.latest_at != (self.held[-1].at if self.held else 0):
             raise Broken("time-1: the log has forgotten its latest arrival time")
+
+    def _read_part(self, first: int, last: int) -> None:
+        """Check that a part of the log is what its limits say."""
+        chance = self.world.chance("part", first, last)
+        start = chance.randint(first, last)
+        most = chance.randint(1, MOST // 10)
+        end = self._log.end_within(start, max_bytes=most, max_records=chance.choice((1, 3, 100)))
+        if records_in(self._log, start, end) != self.held[start:end]:
+            raise Broken(f"the log's records {start} to {end} are not those that were written")
+        if end < min(self.durable, start + 1):
+            raise Broken(f"a part of the log that begins with {start} ends with {end}")

@@ -79,7 +79,7 @@ class Run:
         application.pass_time = self.world.pass_time
         silent = contextlib.redirect_stderr(io.StringIO())  # the addresses of each life
         with running(self.machine), self.around(), silent:
-            lives = (*self.plan.lives, Life())
+            lives = [*self.plan.lives, Life()]
             for life in lives:
                 application.forget()
                 self.arrived.clear()
@@ -87,6 +87,8 @@ class Run:
                 self.machine.crash(power=life.power)
                 if self.machine.lost:
                     break
+                if self.goes_on(summary) and life is lives[-1]:
+                    lives.append(Life())
                 self.check(life, summary, last=life is lives[-1])
                 most = 4.0 if life in lives[-2:] else _BETWEEN  # no disk is full then
                 self.world.settle(
@@ -112,6 +114,10 @@ class Run:
 
     def acknowledged(self, sender: Sender) -> None:
         """Check, or note, what a sender has been told (frame-4)."""
+
+    def goes_on(self, summary: Summary | None) -> bool:
+        """Whether a process has said how the next one gets further than it did."""
+        return False
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         """Check what there is after a life.

@@ -23,6 +23,7 @@ from unittest import mock
 from wallaroo_mutants.machinery import Tasks
 from wallaroo_spark.bounded.traces import Records, trace_of
 from wallaroo_spark.live import kafka_sinks, log_feed, offset_log, query, run, serve
+from wallaroo_spark.live.delivery import RunEndedError
 from wallaroo_spark.live.offset_log import OffsetLog
 from wallaroo_spark.live.options import SparkOptions
 from wallaroo_spark.live.query import LiveQuery
@@ -47,6 +48,7 @@ from simulation.topic_cases import TopicCaseRun
 from simulation.topics import KafkaPlan
 from simulation.world import Crash
 from wallaroo.engine import Case, ServeOptions, Summary
+from wallaroo.errors import WallarooError
 from wallaroo.overriding import override
 from wallaroo.topology import Application
 from wallaroo.trace import Entity, OpenWindow
@@ -112,7 +114,10 @@ class OnSpark(CheckpointRun):
         stand_ins = self.threads.stand_ins
 
         def work(given: LiveQuery) -> None:
-            _Jvm(self, given).run()
+            try:
+                _Jvm(self, given).run()
+            except RunEndedError as error:
+                raise WallarooError("Spark ended the query") from error
 
         parts: list[tuple[Any, str, Any]] = [
             *[(module, "threading", stand_ins) for module in (serve, query, log_feed, offset_log)],

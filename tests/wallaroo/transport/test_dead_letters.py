@@ -1,6 +1,7 @@
 """What becomes of dead letters: lines of JSON, counts, a log that stays readable (dead-1)."""
 
 import base64
+import errno
 import json
 import logging
 import os
@@ -10,7 +11,7 @@ import pytest
 from letters import dead_letter
 
 from wallaroo.trace import Reason
-from wallaroo.transport.dead_letter_file import files_of
+from wallaroo.transport.dead_letter_file import DeadLetterFile, files_of
 from wallaroo.transport.dead_letters import DeadLetterFileError, DeadLetters
 from wallaroo.transport.rate_limit import RateLimited
 from wallaroo.user_code.failure import Cause, UserFrame
@@ -97,6 +98,31 @@ def test_what_the_file_holds_stays_and_half_a_line_spoils_no_other(tmp_path):
     old, torn, new = path.read_text().splitlines()
     assert (json.loads(old), torn) == ({"old": 1}, '{"torn": ')
     assert json.loads(new)["lineage"] == [0, 2]
+
+
+def test_a_disk_that_is_full_inside_a_line_has_the_whole_ones_before_it(tmp_path, monkeypatch):
+    lines = [f"{'x' * size}\n".encode() for size in (9, 30, 17)]
+    before = b"y" * 44 + b"\n"
+    for room in range(sum(map(len, lines))):
+        path = tmp_path / f"{room}.jsonl"
+        path.write_bytes(before)
+        letters = DeadLetterFile(path, 1 << 20)
+        left = [room]
+
+        def write(fd, data, left=left, real=os.write):
+            if not left[0]:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            count = real(fd, data[: min(7, left[0])])
+            left[0] -= count
+            return count
+
+        with monkeypatch.context() as patch:
+            patch.setattr("os.write", write)
+            with pytest.raises(OSError, match="No space"):
+                letters.write(lines)
+        letters.close()
+        assert path.read_bytes() == before + b"".join(lines[: letters.written])
+        assert letters.written == len([n for n in (1, 2) if room >= sum(map(len, lines[:n]))])
 
 
 def numbers(path):

@@ -106,6 +106,7 @@ def test_one_append_of_frames_is_one_run_with_its_arrival_time(log):
 
 
 def test_time_1_what_was_not_taken_moves_no_time(log, monkeypatch):
+    log.append("a", [b"w"], 0)
     with pytest.raises(ValueError, match="is not below 2\\*\\*63"):
         log.append_records([Tick(5), Tick(1 << 63)])
     with pytest.raises(TypeError, match="a generator's value as bytes, not int"):
@@ -114,9 +115,9 @@ def test_time_1_what_was_not_taken_moves_no_time(log, monkeypatch):
         patch.setattr("os.write", lambda fd, data: (_ for _ in ()).throw(OSError(5, "no disk")))
         with pytest.raises(InputLogError, match="no disk; not taken: 2 records"):
             log.append_records([Tick(5), Tick(6)])
-    assert (log.next_sequence, log.latest_at) == (0, 0)
+    assert (log.next_sequence, log.latest_at) == (1, 0)
     log.append("a", [b"x"], -1)
-    assert records_in(log, 0, 1) == [Frame("a", b"x", 0)]
+    assert records_in(log, 1, 2) == [Frame("a", b"x", 0)]
 
 
 def test_of_an_end_with_a_long_text_the_beginning_is_kept(log):
