@@ -391,6 +391,8 @@ def _graph(rng: Random, sources: int, table: _Table, *, many_keys: bool) -> list
     steps: list[StepSpec] = []
     policies = rng.choice((_POLICIES, _POLICIES, *_ONE_POLICY))
     count = rng.choice((1, 1, 2, 2, 2, 3, 3, 4, 5))
+    # How far back a step's origin is: mostly right before it, or many are beside each other.
+    backs = rng.choice(((0, 0, 0, 0, 0, 0, 1, 2, 3), (0, 0, 1, 1, 2, 3)))
     merged = rng.choice(("first", "first", "last", "by chance")) if sources > 1 else ""
     if merged == "first":
         if rng.random() < 1 / 3:  # each side has keys of its own
@@ -400,7 +402,7 @@ def _graph(rng: Random, sources: int, table: _Table, *, many_keys: bool) -> list
     steps += [step(_LETTER)] * (many_keys or rng.random() < 1 / 3)
     for nodes in range(sources + len(steps), sources + len(steps) + count):
         operator = rng.choice(table.of_graphs)
-        back = [rng.choice((0, 0, 0, 0, 0, 0, 1, 2, 3))]
+        back = [rng.choice(backs)]
         if operator == "merge":
             back.append(rng.choice((0, 1, 1, 2, 2)))
         origins = [one % nodes for one in back]
