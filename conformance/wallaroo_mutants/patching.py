@@ -159,7 +159,7 @@ def _indent_of(line: str) -> str:
 
 
 def _indented(text: str, indent: str = "") -> str:
-    return dedent(text).strip("\n").replace("\n", "\n" + indent)
+    return re.sub(r"\n(?!\n)", f"\n{indent}", dedent(text).strip("\n"))  # blank lines stay blank
 
 
 def _function(name: str) -> FunctionType:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest import mock
 
@@ -61,13 +62,21 @@ _BATCH_BYTES = (64, 500, 16 << 20)
 _SEGMENT_BYTES = (64, 200, SEGMENT_BYTES)
 _FORGETS = 0.1  # of the micro-batches: other workers run the tasks
 _LEFT_TWICE = 0.1  # of the tasks from which outputs leave
+_AT_A_COMMIT = 0.3  # of the lives: they die with a micro-batch whose outputs have left
+_COMMIT = "commit"
 _END = 10.0  # seconds that the end of a run takes at most
 
 
 def drawn(seed: int) -> KafkaPlan:
     """Return the plan of a seed."""
     plan = topic_cases.drawn(seed)
-    lives = [replace(one, power=False, faults=(), full=None) for one in plan.lives]
+    chance = Random(repr((seed, "spark")))
+    lives = []
+    for life in plan.lives:
+        one = replace(life, power=False, faults=(), full=None)
+        if one.stop_after is None and chance.random() < _AT_A_COMMIT:
+            one = replace(one, crash_at=chance.randint(1, 3), crash_in=_COMMIT)
+        lives.append(one)
     return replace(plan, lives=tuple(lives))
 
 
@@ -275,6 +284,7 @@ class _Jvm:
             self._query._delivery.deliver(report)
             plain = {key: dict(store) for key, store in self._tasks.stores.items()}
             self._written("states", pickle.dumps(plain))
+            self._world.call(_COMMIT)
             self._written("commits", b"v1\n{}")
             self._number += 1
             start = end

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 
 import wallaroo
@@ -94,7 +94,30 @@ def own_time(message: Any) -> Any:
 
 
 _MOMENT: Final = datetime(2026, 3, 29, 0, 59, 59, 999_990, tzinfo=UTC)
-_ZONES: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(seconds=1)))
+
+
+class Summer(tzinfo):
+    """A time zone that has summer time from a moment near on."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        """Return an hour more from the moment on."""
+        late = moment is not None and moment.replace(tzinfo=None) >= _SUMMER
+        return timedelta(hours=2 if late else 1)
+
+    def dst(self, moment: datetime | None) -> timedelta:
+        """Return how much of the offset is summer time."""
+        return self.utcoffset(moment) - timedelta(hours=1)
+
+    def tzname(self, moment: datetime | None) -> str:
+        """Return a name."""
+        return "summer" if self.dst(moment) else "winter"
+
+
+_SUMMER: Final = datetime(2026, 3, 29, 2)
+_ZONES: Final = (
+    *(UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(seconds=1))),
+    Summer(),
+)
 _NO_TIMES: Final = (
     _MOMENT.replace(tzinfo=None),
     *(datetime.min.replace(tzinfo=_ZONES[1]), datetime.max.replace(tzinfo=_ZONES[2])),
