@@ -167,6 +167,7 @@ def test_windows_show_for_which_keys_messages_come(start, isolation):
 
 @BOTH
 def test_a_step_that_sleeps_shows_how_long(start, isolation):
+    began = time.monotonic()
     run = start(builder(lambda b: b.to(slow)), isolation)
     run.send([b"a"] * 20)
     run.until(lambda figures: of(figures, "sources", "p")["latency"]["whole"]["max"])
@@ -175,6 +176,7 @@ def test_a_step_that_sleeps_shows_how_long(start, isolation):
     assert step["time"]["count"] == 20
     assert step["time"]["p50"] >= 0.005 * 0.99
     assert step["seconds"] >= 20 * 0.005
+    assert step["seconds"] <= run.registry.busy_seconds <= time.monotonic() - began
     assert step["seconds"] > 10 * of(figures, "sources", "p")["seconds"]
     # What arrived with it waited for those before.
     assert of(figures, "sources", "p")["latency"]["whole"]["max"] >= 20 * 0.005 * 0.99
