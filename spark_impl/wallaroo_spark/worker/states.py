@@ -208,7 +208,7 @@ class TrustingStates(dict[bytes, Any]):
             ]
             for _, blob in blobs:
                 form.state(blob)
-        except Exception as error:  # user code pickles
+        except BaseException as error:  # user code pickles, and may end the run (dead-3)
             raise NeedsIsolation from error
         for entity, blob in blobs:
             put(entity, blob)
