@@ -155,14 +155,14 @@ def as_it_is(word):
     return Unreadable() if word == "bad" else word
 
 
-@wallaroo.state_computation(name="keep")
-def keep(word, box):
+@wallaroo.state_computation(name="keep it")
+def keep_it(word, box):
     box.items.append(Unreadable() if word == "bad" else word)
     return word, True
 
 
 @pytest.mark.parametrize(
-    "steps", [(("to", as_it_is), CHAINED[1]), (("to_stateful", keep, Seen, "kept"),)], ids=len
+    "steps", [(("to", as_it_is), CHAINED[1]), (("to_stateful", keep_it, Seen, "kept"),)], ids=len
 )
 def test_dead_1_trusting_too_what_cannot_be_read_back_harms_no_other(spark_engine, steps):
     case = Case(build(*steps), log("a", "bad", "b"), batches=(1, 1, 1), isolation="trusting")
