@@ -278,7 +278,7 @@ class Flow:
         """Write the changed entities and windows that are held here.
 
         Raises:
-            NeedsIsolation: some entities cannot be pickled.
+            NeedsIsolation: some entities do not survive pickling.
         """
         for step in self._windows.values():
             step.flush()

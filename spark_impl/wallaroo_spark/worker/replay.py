@@ -144,7 +144,7 @@ def replay(
         What the group holds now.
 
     Raises:
-        NeedsIsolation: some entities cannot be pickled.
+        NeedsIsolation: some entities do not survive pickling.
     """
     application = program.application
     turns = application.window_steps

@@ -49,7 +49,7 @@ class CheckpointRun(Run):
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
         )
         limits = self.world.chance("limits", self.world.life)
-        feeder._MOST_FRAMES = limits.choice((1, 3, 1024, 1024))  # as `around` found it, afterwards
+        feeder._MOST_FRAMES = limits.choice((1, 3, 1024, 1024))  # `around` puts them back
         feeder._AT_ONCE = limits.choice((1, 100, 1 << 20, 1 << 20))
         leaves_out = self.fixed.get("skip_record")
         served = skipping(self.application) if leaves_out else self.application
