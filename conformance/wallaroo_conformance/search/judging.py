@@ -1,6 +1,7 @@
 """Judging: runs cases on engine and oracle, and notes the differences.
 
-A case whose engine cannot or need not run it is *beyond* the engine: it is counted and not run.
+A case that an engine cannot run is *beyond* it: it is counted and not run. One for which nothing is
+promised is counted so, too; it is run, and only a crash is a failure.
 """
 
 from __future__ import annotations
