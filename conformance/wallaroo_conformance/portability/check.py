@@ -31,7 +31,7 @@ _WHOLE = 2  # inputs that are run in every way on an engine; each later one is r
 _WITH_DEATHS = 1  # inputs on which workers die
 
 _CIRCUMSTANCES: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...] = (
-    ("random", "two equal runs differ: it depends on chance", ({"chance": 1}, {"parent": 1})),
+    ("random", "two equal runs differ: it depends on chance", ({"parent": 1}, {"chance": 1})),
     ("clock", "with another time on the clock it gives something else", ({"clock": LATER},)),
     (
         # Two words in a set stand in the same order with every second seed.
@@ -40,7 +40,8 @@ _CIRCUMSTANCES: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...] = (
     ),
 )
 """What results may depend on. What depends on addresses comes first: it seems to depend on all that
-needs other processes or a second run, too."""
+needs other processes or a second run, too. Children of one parent have equal addresses only mostly,
+so what such a pair shows of it may not be seen again in a smaller input."""
 
 
 def look(
