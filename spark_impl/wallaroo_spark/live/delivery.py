@@ -146,8 +146,6 @@ class Delivery:
         numbers = {sink: len(outputs) for sink, outputs in by_sink.items()}
         sent = self._kafka.sent(report.sent)
         numbers |= {sink: some.outputs for sink, some in sent.items()}
-        if self._watch is not None:
-            self._watch.made(numbers)
         letters = [letter for letter in finished.letters if stop is None or letter.order <= stop]
         if letters:
             records = self._records({letter.lineage[0] for letter in letters})
@@ -165,6 +163,8 @@ class Delivery:
                     self._edges.sinks[sink].write(outputs)
             for sink, some in sent.items():
                 self._kafka.sinks[sink].left(some)
+            if self._watch is not None:
+                self._watch.made(numbers)
             await self._edges.drain()
 
         if not self._loop.run(unless(lambda: self.abandoned, deliver())):

@@ -12,6 +12,7 @@ from counted import Count, counting, line, number, text, whole
 from receiving import Receiver, eventually, read_all
 from small_steps import words
 from wallaroo_spark.jvm.session import session
+from wallaroo_spark.live.watch import Watch
 
 import wallaroo
 from wallaroo.engine import ServeOptions
@@ -118,8 +119,15 @@ def test_figures_are_those_that_were_sent_and_seen_in_workers(spark_engine, monk
 
 
 @shared
-def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
+def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine, monkeypatch):
     session()
+    noted = Watch.made
+
+    def noted_and_looked_at(watch, outputs):
+        noted(watch, outputs)
+        registry.tick()
+
+    monkeypatch.setattr(Watch, "made", noted_and_looked_at)
     big = b"x" * 20_000
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the system takes little
@@ -143,7 +151,7 @@ def test_a_stalled_sink_is_named_before_and_when_the_log_is_full(spark_engine):
         with socket.create_connection(handle.addresses["p"]) as connection:
             sender = threading.Thread(target=connection.sendall, args=(frames([big] * 400),))
             sender.start()
-            eventually(stalled, 300)
+            eventually(stalled, 240, lambda: figures()["verdict"])
             found = figures()
             assert found["verdict"]["text"].endswith("; sources are held back.")
             assert found["sinks"][0]["full"]
