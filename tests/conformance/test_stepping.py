@@ -30,7 +30,6 @@ def test_time_1_an_engine_that_does_not_know_when_it_is_due_is_broken(says: str,
 
 def test_time_1_idle_sources_and_those_with_windows_behind_windows_know_too() -> None:
     for name in ("reference", "compiled"):
-        for seed in (1, 2):
-            [result], failures = check_due(load_engine(name), "time-*", seed)
-            assert failures == []
-            assert result.exercised > 20
+        [result], failures = check_due(load_engine(name), "time-*", 1)
+        assert failures == []
+        assert result.exercised > 20

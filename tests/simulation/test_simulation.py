@@ -27,8 +27,8 @@ def simulated():
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
-        *[("log", 200), ("recording", 150), ("server", 150)],
-        *[("cases", 200), ("topics", 100), ("spark", 60)],
+        *[("log", 150), ("recording", 100), ("server", 100)],
+        *[("cases", 120), ("topics", 60), ("spark", 40)],
     ],
 )
 def test_no_crash_breaks_a_promise(name, runs, simulated):

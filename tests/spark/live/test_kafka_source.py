@@ -39,7 +39,11 @@ def records(numbers, partitions=3):
     return [{"value": b"k%d %d" % (n % 5, n), "partition": n % partitions} for n in numbers]
 
 
-@pytest.mark.timeout(1200)  # two starts of Spark
+@pytest.mark.nightly(
+    "three starts of Spark; engines share what says where to begin, and test_kafka_sink.py has "
+    "topics each time"
+)
+@pytest.mark.timeout(1200)
 def test_kafka_5_and_10_a_bounded_read_goes_on_though_what_was_planned_has_a_gap(kafka, tmp_path):
     """It gives the bytes of the reference, though records grow, so that the plan is cut."""
     topic, checkpoint = kafka.topic(3), tmp_path / "checkpoint"
