@@ -88,8 +88,8 @@ def complain(message: Any, code: Any = "asked to leave") -> None:
 def alter(value: Any, mark: str) -> None:
     """Leave a mark in a value if it can be altered, and in what it holds.
 
-    That is in the items of a tuple or frozenset, in a list's first list instead of in the list, in
-    a dict's lists.
+    That is in the items of a tuple or frozenset, in an object's notes, in a list's first list
+    instead of in the list, in a dict's lists, in keys of a dict instead of in the dict.
     """
     if isinstance(value, list):
         for item in value:
@@ -99,6 +99,9 @@ def alter(value: Any, mark: str) -> None:
         value.append(mark)
         del value[:-3]
     elif isinstance(value, dict):
+        if keys := [key for key in value if hasattr(key, "notes")]:
+            alter(keys[0], mark)
+            return
         for item in value.values():
             if isinstance(item, list):
                 alter(item, mark)
@@ -107,7 +110,7 @@ def alter(value: Any, mark: str) -> None:
         value[:] = mark.encode()
     elif isinstance(value, set):
         value.add(len(mark))  # not the text: the order of texts in a set is another in each process
-    elif type(getattr(value, "notes", None)) is list:  # a state that was sent as a message
+    elif type(getattr(value, "notes", None)) in (list, dict):
         alter(value.notes, mark)
     elif isinstance(value, (tuple, frozenset)):
         for item in value:

@@ -7,6 +7,7 @@ from typing import Any
 
 import wallaroo
 from wallaroo_conformance.cases.operators.common import complain, unportable
+from wallaroo_conformance.cases.operators.states import Sheet
 from wallaroo_conformance.cases.operators.table import Table, Trait
 from wallaroo_conformance.cases.operators.values import uncommon
 
@@ -82,6 +83,13 @@ class Decoded(FourBytes):
 def folders(payload: bytes) -> Any:
     """A tuple with a list in it."""
     return (payload.decode(errors="replace")[:6], ["inside"])
+
+
+@DECODERS.add(Trait.COMMON, Trait.OF_VALUES)
+@wallaroo.decoder(header_length=4, length_fmt=">I")
+def sheets(payload: bytes) -> Any:
+    """An object with a dict whose key can be altered."""
+    return Sheet(payload.decode(errors="replace")[:6])
 
 
 @DECODERS.add()

@@ -123,10 +123,22 @@ class Footnote:
     notes: list[str]
 
 
+class Sheet:
+    """A plain class, as many applications have for their messages."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.notes = {Footnote(["inside"]): len(text)}
+
+    def __repr__(self) -> str:
+        return f"Sheet({self.text}, {self.notes})"
+
+
 @BUILDERS.add(made=("tuple",), name="Bound")
 @BUILDERS.add(made=("named tuple",), name="Headed")
 @BUILDERS.add(made=("frozen dataclass",), name="Footed")
 @BUILDERS.add(made=("frozenset",), name="Gathered")
+@BUILDERS.add(made=("key",), name="Filed")
 class Hiding:
     """A builder of a notebook with a list in something that cannot be altered."""
 
@@ -141,6 +153,7 @@ class Hiding:
             "named tuple": Heading(["old"]),
             "frozen dataclass": Footnote(["old"]),
             "frozenset": frozenset({Footnote(["old"])}),
+            "key": {Footnote(["old"]): 1},
         }[self.where]
         return notebook
 
