@@ -510,17 +510,21 @@ def trial(home: str, cases: int, seed: int) -> _Cases | _Edges:
     return (_Edges if home == "edges" else _Cases)(home, cases, seed)
 
 
-def _found_by_tests(patch: Patch, tests: Sequence[str]) -> bool:
-    """Run tests in this process, as what they start is not changed."""
+def tests_fail(home: str) -> bool:
+    """Return whether a test of a home fails; in this process, as what it starts is not changed."""
     with (
         Path(os.devnull).open("w") as nowhere,
         redirect_stdout(nowhere),
         redirect_stderr(nowhere),
-        patch.in_place(),
     ):
         folder = Path(__file__).parents[1] / "tests"
         options = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not alone and not browser")
-        return pytest.main([*options, *[str(folder / one) for one in tests]]) != 0
+        return pytest.main([*options, *[str(folder / one) for one in TESTS[home]]]) != 0
+
+
+def _found_by_tests(home: str, patch: Patch) -> bool:
+    with patch.in_place():
+        return tests_fail(home)
 
 
 def _answer(target: Callable[[], Any], most: float) -> Any:
@@ -568,7 +572,7 @@ def _all_tried(home: str, share: int, options: argparse.Namespace, results: Any)
         # One that is killed, or dies, is seen by everybody.
         found, seconds = _answer(partial(tries.found, patch), most) or ("conform", most)
         if not found and options.tests:
-            tests = _answer(partial(_found_by_tests, patch, TESTS[home]), _LONGEST)
+            tests = _answer(partial(_found_by_tests, home, patch), _LONGEST)
             found = "tests" if tests is None or tests[0] else ""
         results.put(replace(one, found=found, seconds=round(seconds, 2)))
     results.put(None)
