@@ -28,6 +28,8 @@ from simulation.world import Crash
 _LATE = 0.2, 0.4
 _AT_ONCE = 4  # records that come or leave together, at most
 _ANSWER_LOST = 0.02  # of the requests
+_TO_ABORT = 0.05  # of the positions: brokers want the transaction aborted
+_QUEUE = 6  # records that a producer holds until it takes no more
 
 
 def client(machine: Machine, brokers: Brokers, threads: Threads) -> dict[str, ModuleType]:
@@ -230,7 +232,7 @@ class Consumer(_Client):
 
 
 class Producer(_Client):
-    """Writes in transactions."""
+    """Writes, in transactions if it has an id for them."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
@@ -265,6 +267,8 @@ class Producer(_Client):
         timestamp: int,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
+        if len(self._waiting) == _QUEUE:
+            raise BufferError
         self._waiting.append(((topic, partition), (value, key, tuple(headers), timestamp)))
         if len(self._waiting) == 1:
             self._soon()
@@ -328,6 +332,8 @@ class Producer(_Client):
                 _unless_shut_out(do)()
             raise Crash
         self._reach(timeout)
+        if what == "send a position" and self._chance.random() < _TO_ABORT:
+            raise KafkaException(KafkaError(KafkaError._STATE, "abort it", False, False, True))
         try:
             do()
         except ShutOut:
@@ -352,11 +358,14 @@ class Producer(_Client):
     def _send(self, life: int) -> None:
         """Have some of what waits reach the brokers, also late, from a process that is dead."""
         dead = self._world.dead or self._world.life != life
-        if dead and self._chance.random() < 0.5:
-            self._waiting.clear()
+        if dead and (self._chance.random() < 0.5 or not self._id):
+            self._waiting.clear()  # without an id, brokers could not shut out what comes late
         for _ in range(0 if self._brokers.away else self._chance.randint(1, _AT_ONCE)):
             if self._waiting and not self._shut_out:
                 place, record = self._waiting.popleft()
+                if not self._id:
+                    self._brokers.append_committed(place, *record)
+                    continue
                 try:
                     self._brokers.append((self._id, self._epoch), place, *record)
                 except ShutOut:

@@ -100,6 +100,9 @@ class TopicCaseRun(CaseRun):
 
     @override
     def changed(self, config: Any) -> dict[str, Any]:
+        if isinstance(config, KafkaSinkConfig):
+            again = self.world.chance("delivery", config.topic).random() < 1 / 3
+            return {"delivery": "at-least-once" if again else "exactly-once"}
         bounded = self.world.chance("bounded", self.plan.seed).random() < 1 / 3
         ends = bounded and isinstance(config, KafkaSourceConfig)
         return {"until": "end"} if ends else super().changed(config)
@@ -177,6 +180,8 @@ class TopicCaseRun(CaseRun):
                 made.setdefault(partition, []).append((value, key, headers, timestamp))
             for partition in {*made, *range(partitions)}:
                 found = self._brokers.records(config.topic, partition)
+                if config.delivery == "at-least-once":
+                    found = _without_repeats(found, made.get(partition, []))
                 if found != made.get(partition, []):
                     raise Broken(
                         f"kafka-15: partition {partition} of {config.topic} has {found}, "
@@ -286,3 +291,17 @@ class TopicCaseRun(CaseRun):
             else Unused(run.source, 1, run.at)
             for at in range(first, first + len(run.payloads))
         ]
+
+
+def _without_repeats(found: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
+    """Return what was made, if that was found, in order, each time from an earlier place on.
+
+    Else return what was found.
+    """
+    reached = 0
+    for one in found:
+        places = [place for place, other in enumerate(made[: reached + 1]) if other == one]
+        if not places:
+            return found
+        reached = places[-1] + 1
+    return made[:reached]
