@@ -213,7 +213,8 @@ class Remembering(Receiver):
         self.told = 0  # it may not forget these bytes
         self.world = world
         self.chance = world.chance("remembering", address)
-        self.tells = self.chance.random() < 0.5  # also while a connection lasts
+        self.tells = self.chance.choice((0.0, 0.5, 1.0))
+        """Of its connections so many, during which it says again how much it has."""
 
     def _take(self) -> Received | None:
         if self._world.now < self._away_until:
@@ -236,6 +237,7 @@ class Remembered(Received):
         self._peer = receiver
         self._world = receiver.world
         self._begun = False
+        self._tells = receiver.chance.random() < receiver.tells
         self._figures: list[int] = []  # which it will say together
 
     def begin(self) -> None:
@@ -252,7 +254,7 @@ class Remembered(Received):
             raise Broken("sink-9: outputs came before the peer had said how much it has")
         self._peer.kept += data
         super().got(data)
-        if self._peer.tells:
+        if self._tells:
             self._figures.append(len(self._peer.kept))
             if len(self._figures) == 1:
                 self._world.at(self._peer.chance.uniform(0, _PAUSE), self._tell)

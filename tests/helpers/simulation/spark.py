@@ -3,7 +3,7 @@
 Spark writes down where a micro-batch ends before that begins, and that it is done behind it, with
 the states. So after a crash the last micro-batch is run again, from the states before it. Tasks run
 in the process of the driver; some are tried twice, and workers forget what they keep. Spark syncs
-nothing, so here the machine does not lose its power, and its disk does not fail.
+nothing; here its files outlive a loss of power, which others may not, and the disk does not fail.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from wallaroo.topology import Application
 from wallaroo.trace import Entity, OpenWindow
 from wallaroo.transport.kafka import planner
 from wallaroo.transport.log_format import LoggedRun
+from wallaroo.transport.private import sync_directory, write_durably
 
 _PART = DIRECTORY / "spark"
 _PARTITIONS = 2
@@ -73,7 +74,7 @@ def drawn(seed: int) -> KafkaPlan:
     chance = Random(repr((seed, "spark")))
     lives = []
     for life in plan.lives:
-        one = replace(life, power=False, faults=(), full=None)
+        one = replace(life, faults=(), full=None)
         if one.stop_after is None and chance.random() < _AT_A_COMMIT:
             one = replace(one, crash_at=chance.randint(1, 3), crash_in=_COMMIT)
         lives.append(one)
@@ -266,6 +267,7 @@ class _Jvm:
         """Run the query, micro-batch by micro-batch, until it is to end."""
         for name in ("offsets", "commits", "states"):
             (_PART / name).mkdir(exist_ok=True)
+        sync_directory(_PART)
         self._query.stage += 1
         start = self._end(self._number - 1) if self._number else self._feed.first()
         while not self._query.over.is_set():
@@ -323,10 +325,7 @@ class _Jvm:
         return end
 
     def _written(self, folder: str, data: bytes) -> None:
-        path = _PART / folder / str(self._number)
-        fresh = path.with_name(f".{path.name}.tmp")
-        fresh.write_bytes(data)
-        fresh.replace(path)
+        write_durably(_PART / folder / str(self._number), data)
 
 
 def _offset(path: Path) -> dict[str, Any]:

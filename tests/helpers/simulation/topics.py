@@ -20,7 +20,7 @@ from simulation.threads import Threads
 from wallaroo.transport.kafka import cluster, sink, source
 
 _TOPICS = 3  # that an application reads at most; others stand for the first ones again
-_PARTITIONS = 2
+_PARTITIONS = 2  # of a topic that are written to; the number behind them stands for an added one
 _LONGEST = 0.5  # seconds that a transaction may be open: brokers are away for longer
 _IN_A_REQUEST = 0.4  # of the lives
 _FULL = 0.1
@@ -82,6 +82,9 @@ def drawn(seed: int) -> KafkaPlan:
     )
     numbers = range(len(lives) + 1)
     sent = [_sent(chance, life, grows) for life in numbers for _ in range(chance.randint(0, 3))]
+    if grows is not None:  # what is there before anybody has seen the new partitions
+        some = tuple(["word"] * chance.randint(0, 3))
+        sent += [Sent(grows[0], 0.0, topic, _PARTITIONS, some) for topic in range(_TOPICS)]
     away = [
         Away(life, chance.uniform(0, 0.2), chance.uniform(0, 1.0))
         for life in numbers
@@ -144,6 +147,8 @@ class Topics:
     ) -> None:
         self.brokers = Brokers(dict(partitions))
         self.sending = 0
+        self._grown = False
+        self._for_new: list[tuple[int, Sent]] = []
         self._world = machine.world
         self._machine = machine
         self._threads = threads
@@ -179,8 +184,12 @@ class Topics:
                 at(away.after + away.seconds, partial(self._be_away, False))
 
     def _grow(self) -> None:
+        """Add partitions; for some there are records already, which come before anybody looks."""
         for name in self._read:
             self.brokers.grow(name)
+        self._grown, waiting, self._for_new = True, self._for_new, []
+        for number, sent in waiting:
+            self._send(number, sent)
 
     def _be_away(self, away: bool) -> None:
         self.brokers.away = away
@@ -188,10 +197,14 @@ class Topics:
     def _send(self, number: int, sent: Sent) -> None:
         """Put a sender's records into their partition, and end their transaction later."""
         topic = self._read[sent.topic % len(self._read)]
-        if self.brokers.away or sent.partition >= self.brokers.topics[topic]:
+        added = sent.partition == _PARTITIONS
+        if added and not self._grown:
+            self._for_new.append((number, sent))
+            return
+        if self.brokers.away:
             self._world.at(_AGAIN, partial(self._send, number, sent))
             return
-        place = topic, sent.partition
+        place = topic, self.brokers.topics[topic] - 1 if added else sent.partition
         owner = (name := f"sender {number}"), self.brokers.begin(name)
         for record in self._records(number, sent, place):
             if sent.ends == "none":
