@@ -312,7 +312,7 @@ def _functions(source: str) -> dict[str, Any]:
         for node in body:
             if isinstance(node, ast.ClassDef):
                 look(node.body, f"{path}{node.name}.")
-            elif isinstance(node, ast.FunctionDef):
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 found[f"{path}{node.name}"] = node
 
     look(ast.parse(source).body, "")
