@@ -116,7 +116,7 @@ class _Table:
         self.event_times = (*EVENT_TIMES.choices(tone, common=3), None, None)
         # In rows of triples windows and times are what matters, not odd states or many steps.
         self.lengths = (0, 1, 1, 2, 2) if triples else (0, 1, 1, 2, 2, 3, 3, 4, 5, _STEPS)
-        self.builders = BUILDERS.choices(tone, common=30 if triples else 5)
+        self.builders = BUILDERS.choices(tone, common=30 if triples else 12)
         self.aggregations = AGGREGATIONS.choices(tone, common=2)
         single, multi = (1, 1) if triples else (3, 2)
         self.stateful = (
@@ -247,13 +247,14 @@ _RANGES = (
     *((10, None), (10, None), (7, None), (1, None)),
     *((10, 4), (5, 2), (7, 3), (10, 5), (6, 2), (12, 3), (30, 5), (40, 10)),
 )
-_DELAYS = (0, 0, 0, 3, 5, 10, 10, 30)
+_DELAYS = (0, 0, 0, 0, 0, 3, 5, 10, 30)
 _REAL = 1_790_000_000_000_000_000 - 20  # a second ends within a case
 _BEGINNINGS = (*((0,) * 6), 1_000, _REAL)
 """Arrival times of first records: mostly 1970, which reduces well, and now and then a real one."""
 _PLACING = "place-in-oldest-window"
-_POLICIES = ("dead-letter", "dead-letter", "drop", "fire-per-message", _PLACING, _PLACING)
-_ONE_POLICY = (("drop",), ("fire-per-message",), (_PLACING,))
+_PER_MESSAGE = "fire-per-message"
+_POLICIES = ("dead-letter", "drop", _PER_MESSAGE, _PER_MESSAGE, _PLACING, _PLACING)
+_ONE_POLICY = (("drop",), (_PER_MESSAGE,), (_PLACING,))
 _KINDS: tuple[WindowKind, ...] = ("range", "session", "count")
 _TEXTS, _LETTER, _TIME = (next(iter(table)) for table in (AGGREGATIONS, KEYS, EVENT_TIMES))
 [_PASSING] = AGGREGATIONS.having(Trait.PASSES_ON)
@@ -591,7 +592,7 @@ _GAPS = (
 )
 _Durations: TypeAlias = Sequence[int]
 _LATE: Sequence[_Durations] = (
-    *((0,), (0, 0, 6, 9), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25), (0, 0, 30, 70)),
+    *((0,), (0, 0, 6, 12, 25), (0, 0, 0, 0, 1, 2, 3, 5, 8, 10, 14, 25), (0, 0, 30, 70)),
 )
 _HABITS: Sequence[Sequence[_Durations]] = (
     ((0, 1, 2, 3, 4, 5, 10, 40), (0, 5, 10), (0, 1, 3), (0, 1, 1, 2)),

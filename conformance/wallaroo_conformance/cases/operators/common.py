@@ -85,36 +85,34 @@ def complain(message: Any, code: Any = "asked to leave") -> None:
     raise chosen(message, errors) from OSError("why")
 
 
-def alter(value: Any, mark: str) -> None:
-    """Leave a mark in a value if it can be altered, and in what it holds.
+def alter(value: Any, mark: str) -> bool:
+    """Leave a mark in the first thing inside a value that can be altered, else in the value.
 
-    That is in the items of a tuple or frozenset, in an object's notes, in a list's first list
-    instead of in the list, in a dict's lists, in keys of a dict instead of in the dict.
+    A dict gets one in any case, unless one of its keys has it.
+
+    Returns:
+        Whether there is one now.
     """
-    if isinstance(value, list):
-        for item in value:
-            if isinstance(item, list) and item is not value:
-                alter(item, mark)
-                return
-        value.append(mark)
-        del value[:-3]
-    elif isinstance(value, dict):
-        if keys := [key for key in value if hasattr(key, "notes")]:
-            alter(keys[0], mark)
-            return
-        for item in value.values():
-            if isinstance(item, list):
-                alter(item, mark)
-        value["mark"] = mark
+    notes = getattr(value, "notes", None)
+    if type(notes) in (list, tuple, dict, frozenset) or hasattr(notes, "notes"):
+        return alter(notes, mark)
+    if isinstance(value, (list, tuple, frozenset)):
+        inside = any(alter(item, mark) for item in value if item is not value)
+        if isinstance(value, list) and not inside:
+            value.append(mark)
+            del value[:-3]
+        return inside or isinstance(value, list)
+    if isinstance(value, dict):
+        if not any(alter(key, mark) for key in value):
+            any(alter(item, mark) for item in value.values())
+            value["mark"] = mark
     elif isinstance(value, bytearray):
         value[:] = mark.encode()
     elif isinstance(value, set):
         value.add(len(mark))  # not the text: the order of texts in a set is another in each process
-    elif type(getattr(value, "notes", None)) in (list, dict):
-        alter(value.notes, mark)
-    elif isinstance(value, (tuple, frozenset)):
-        for item in value:
-            alter(item, mark)
+    else:
+        return False
+    return True
 
 
 _TEXTS = (

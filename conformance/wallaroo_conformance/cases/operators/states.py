@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any, NamedTuple
 
 from wallaroo.keys import BadKeyError
@@ -113,14 +115,14 @@ class Rewritten(Notebook):
 class Heading(NamedTuple):
     """A tuple with names: it cannot be altered, and what it holds can."""
 
-    notes: list[str]
+    notes: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Footnote:
     """It cannot be altered, and can be in a set; what it holds can be altered."""
 
-    notes: list[str]
+    notes: Any
 
 
 class Sheet:
@@ -134,32 +136,39 @@ class Sheet:
         return f"Sheet({self.text}, {self.notes})"
 
 
-@BUILDERS.add(made=("tuple",), name="Bound")
-@BUILDERS.add(made=("named tuple",), name="Headed")
-@BUILDERS.add(made=("frozen dataclass",), name="Footed")
-@BUILDERS.add(made=("frozenset",), name="Gathered")
-@BUILDERS.add(made=("key",), name="Filed")
-class Hiding:
-    """A builder of a notebook with a list in something that cannot be altered."""
+HIDING: Mapping[str, Callable[[Any], Any]] = {
+    "tuple": lambda notes: (7, notes),
+    "named tuple": Heading,
+    "frozen dataclass": Footnote,
+    "frozenset": lambda notes: frozenset({Footnote(notes)}),
+    "key": lambda notes: {Footnote(notes): 1},
+    "value": lambda notes: {"page": notes},
+    "list": lambda notes: [notes],
+}
+"""What something that can be altered may be inside of."""
 
-    def __init__(self, where: str) -> None:
+
+class Hiding:
+    """A builder of a notebook with a list inside of something, which may be inside of another."""
+
+    def __init__(self, *where: str) -> None:
         self.where = where
 
     def build(self) -> Any:
         """Return a notebook with a list of its own."""
         notebook = Notebook()
-        notebook.last = {
-            "tuple": (7, ["old"]),
-            "named tuple": Heading(["old"]),
-            "frozen dataclass": Footnote(["old"]),
-            "frozenset": frozenset({Footnote(["old"])}),
-            "key": {Footnote(["old"]): 1},
-        }[self.where]
+        notes: Any = ["old"]
+        for one in self.where:
+            notes = HIDING[one](notes)
+        notebook.last = notes
         return notebook
 
 
+for _where in (*permutations(HIDING, 1), *permutations(HIDING, 2)):
+    BUILDERS.add(made=_where, name=" in ".join(["List", *_where]))(Hiding)
+
+
 @BUILDERS.add(made=(bytearray(b"old"),), name="Buffered")
-@BUILDERS.add(made=(["boxed", []],), name="Boxed")
 @BUILDERS.add(made=({"page": 1},), name="Indexed")
 @BUILDERS.add(made=({"page": 1, "lines": ["old"]},), name="Shelved")
 class Holding:

@@ -72,3 +72,15 @@ def of_any_form(message: Any) -> Any:
         wallaroo.KafkaOutput(text, headers=[("long", "k" * 200)]),
     )
     return chosen(message, forms)
+
+
+@ENCODERS.add(Trait.OF_TOPIC)
+@wallaroo.encoder
+def headed(message: Any) -> Any:
+    """Return an output with headers, in one of the forms that they have, or in none of them."""
+    pair = ("text", str(message[-1]))
+    forms: tuple[Any, ...] = (
+        *([pair, pair], (pair,), dict([pair]), dict([pair]).items(), iter([pair, pair]), ()),
+        *([[*pair]], [pair[0]], 5, None, [(*pair, 1)], [(5, b"")], b"text", {"text": 5}),
+    )
+    return wallaroo.KafkaOutput(f"{message!a}", headers=chosen(message, forms))

@@ -215,6 +215,16 @@ class ByAny(Extractor):
         return listed[number % len(listed)]
 
 
+@KEYS.add(*_OF_STEP, name="by_bytes")
+class ByBytes(Extractor):
+    """A key extractor: bytes, as long as a key may be, and with one byte more."""
+
+    def extract_key(self, message: Any) -> Any:
+        """Return some, by the number."""
+        number = message[1] if type(message[1]) is int else 0
+        return message[0].encode() * (1, 65_531, 65_532)[number % 3]
+
+
 @KEYS.add(*_OF_STEP, name="by_alike")
 class ByAlike(Extractor):
     """A key extractor: keys that look alike, and values that equal one of them and are no keys."""
