@@ -28,7 +28,13 @@ def reached(home: str, cases: int, seed: int, *, tests: bool) -> list[dict[str, 
     """Return what coverage says of a home's modules, by module: without tests, and with them."""
     files = {name: file_of(name) for name in MODULES[home]}
     watched = [*files.values()]
-    watch = coverage.Coverage(data_file=None, config_file=False, branch=True, include=watched)
+    watch = coverage.Coverage(
+        data_file=None,
+        config_file=False,
+        branch=True,
+        include=watched,
+        concurrency=["thread", "greenlet"],  # the simulation's threads are greenlets
+    )
 
     def told() -> dict[str, Any]:
         with tempfile.NamedTemporaryFile() as report:
