@@ -128,6 +128,8 @@ def _states() -> Iterator[ConformanceCase]:
         made = step(_COUNT, route=listed.route)
         yield _alone(made, partitions=(partition,), number=_NUMBER)
     for builder, name in product(BUILDERS, (_COUNT, *STATEFUL.having(Trait.ALTERS_SILENTLY))):
+        if name != _COUNT and BUILDERS.has(builder, Trait.DEEP):
+            continue
         partitions = (PartitionSpec("keyed", builder),)
         yield _alone(step(name), partitions=partitions, inputs=_each(_FEW))
 

@@ -165,7 +165,8 @@ class Hiding:
 
 
 for _where in (*permutations(HIDING, 1), *permutations(HIDING, 2)):
-    BUILDERS.add(made=_where, name=" in ".join(["List", *_where]))(Hiding)
+    _deep = (Trait.DEEP,) * (len(_where) - 1)
+    BUILDERS.add(*_deep, made=_where, name=" in ".join(["List", *_where]))(Hiding)
 
 
 @BUILDERS.add(made=(bytearray(b"old"),), name="Buffered")

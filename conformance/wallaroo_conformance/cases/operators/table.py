@@ -33,6 +33,7 @@ class Trait(enum.Enum):
     RAISES_CONSUMED = "raises while its multi result is consumed"
     WRONG_ITEMS = "gives what is no multi result"
     PICKLES_ANEW = "of a builder: what it builds is another when it was pickled"
+    DEEP = "of a builder: what can be altered lies two deep; there are many, so few cases of a tour"
     ENDS_THE_RUN = "of a builder: raises what ends the run (dead-3)"
     FILTERS = "of a computation: drops messages that have a mark"
     PASSES_ON = "of windows: nothing fails in it, so that a window behind meets all"
