@@ -36,22 +36,22 @@ def reached(home: str, cases: int, seed: int, *, tests: bool) -> list[dict[str, 
         concurrency=["thread", "greenlet"],  # the simulation's threads are greenlets
     )
 
-    def told() -> dict[str, Any]:
+    def so_far() -> dict[str, Any]:
         with tempfile.NamedTemporaryFile() as report:
             watch.json_report(watched, outfile=report.name)
-            told = json.loads(Path(report.name).read_bytes())["files"]
-        by_path = {Path(name).resolve(): one for name, one in told.items()}
+            by_name = json.loads(Path(report.name).read_bytes())["files"]
+        by_path = {Path(name).resolve(): one for name, one in by_name.items()}
         return {name: by_path[Path(file).resolve()] for name, file in files.items()}
 
     with watch.collect():
         trial(home, cases, seed)
-    found = [told()]
+    found = [so_far()]
     if tests:
         with watch.collect():
             failed = tests_fail(home)
         if failed:
-            raise SystemExit(f"tests of {home} fail; say what is reached once they do not")
-        found.append(told())
+            raise RuntimeError(f"tests of {home} fail: mend these first")
+        found.append(so_far())
     return found
 
 

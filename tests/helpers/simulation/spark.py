@@ -3,7 +3,8 @@
 Spark writes down where a micro-batch ends before that begins, and that it is done behind it, with
 the states. So after a crash the last micro-batch is run again, from the states before it. Tasks run
 in the process of the driver; some are tried twice, and workers forget what they keep. Spark syncs
-nothing; here its files outlive a loss of power, which others may not, and the disk does not fail.
+nothing. Here its files outlive a loss of power all the same, and what the engine has not synced may
+be lost; the disk does not fail.
 """
 
 from __future__ import annotations

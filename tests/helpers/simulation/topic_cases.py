@@ -294,9 +294,9 @@ class TopicCaseRun(CaseRun):
 
 
 def _without_repeats(found: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
-    """Return what was made, if that was found, in order, each time from an earlier place on.
+    """Return how much of `made` was found in its order; at any place, earlier ones may come again.
 
-    Else return what was found.
+    If something else was found, return all that was.
     """
     reached = 0
     for one in found:

@@ -104,7 +104,8 @@ def alter(value: Any, mark: str) -> bool:
         return inside or isinstance(value, list)
     if isinstance(value, dict):
         if not any(alter(key, mark) for key in value):
-            any(alter(item, mark) for item in value.values())
+            for item in value.values():
+                alter(item, mark)
             value["mark"] = mark
     elif isinstance(value, bytearray):
         value[:] = mark.encode()
