@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,10 +29,12 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.operators.aggregations import Unreadable
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN
+from wallaroo_reference.checkpoints.on_disk import ENGINE
+from wallaroo_reference.checkpoints.store import FILE
 from wallaroo_reference.engine import ReferenceEngine
 
 from simulation import application
-from simulation.checkpoints import CheckpointRun
+from simulation.checkpoints import DIRECTORY, CheckpointRun
 from simulation.checks import whole_letters
 from simulation.peers import Remembering, Sender
 from simulation.plans import Life, Plan, Sending
@@ -41,10 +43,12 @@ from wallaroo.components import generator_of
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Case, Summary
 from wallaroo.kafka_records import KafkaRecord
+from wallaroo.keys import encode_key
+from wallaroo.operations import Stateful
 from wallaroo.overriding import override
 from wallaroo.records import Consumed, Frame, Record, Unportable, Value
 from wallaroo.times import MILLISECOND
-from wallaroo.topology import Application, Node, Sink, SinkId, Source
+from wallaroo.topology import Application, Node, Sink, SinkId, Source, Step
 from wallaroo.trace import (
     DeadLetter,
     Entity,
@@ -53,9 +57,12 @@ from wallaroo.trace import (
     sorted_entities,
     sorted_windows,
 )
+from wallaroo.transport.input_log import InputLogError
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.logged import from_log
+from wallaroo.transport.resumption import Stream
+from wallaroo.transport.stored import StoredWindow, open_stored, stored_entities, stored_windows
 from wallaroo.user_code.calls import Call, CallSite, instrument
 
 _CASES = 400
@@ -72,14 +79,24 @@ _OF_THE_RUN = ("error", "where", "causes", "run")
 def with_sockets(*, generators: bool) -> tuple[ConformanceCase, ...]:
     """Return cases that do not show copies: with generators, or sockets alone."""
     served = filter(_is_served, generate(_CASES, 0, "tame", simple=0.0, kafka=False))
-    return tuple([one for one in served if generators is any(map(_generates, one.sources))])
+    return _weighted(one for one in served if generators is any(map(_generates, one.sources)))
 
 
 @cache
 def with_topics() -> tuple[ConformanceCase, ...]:
     """Return such cases that read topics, and perhaps have other sources too."""
     served = filter(_is_served, generate(_WITH_TOPICS, 0, "tame", simple=0.0))
-    return tuple([one for one in served if any(source.topic for source in one.sources)])
+    return _weighted(one for one in served if any(source.topic for source in one.sources))
+
+
+def _weighted(cases: Iterable[ConformanceCase]) -> tuple[ConformanceCase, ...]:
+    """Return cases, of which those that keep states stand there three times: they are few."""
+    return tuple([one for case in cases for one in [case] * (3 if _keeps_states(case) else 1)])
+
+
+def _keeps_states(case: ConformanceCase) -> bool:
+    nodes = build(case).nodes
+    return any(isinstance(one, Step) and isinstance(one.operation, Stateful) for one in nodes)
 
 
 def _generates(source: SourceSpec) -> bool:
@@ -169,8 +186,10 @@ class CaseRun(CheckpointRun):
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
         chance = self.world.chance("case")
-        # Times of arrival are a fraction of a millisecond apart, event times nanoseconds.
-        self.case = longer(chance.choice(self.cases(chance)), chance.choice((1, MILLISECOND)))
+        # Times of arrival are a fraction of a millisecond apart, event times nanoseconds; a life
+        # takes a second.
+        unit = chance.choice((1, MILLISECOND, MILLISECOND, 1000 * MILLISECOND))
+        self.case = longer(chance.choice(self.cases(chance)), unit)
         case = self.case
         payloads = [entry.payload for entry in case.inputs if entry.what == "frame"] or [b"a 1 m"]
         self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
@@ -281,14 +300,7 @@ class CaseRun(CheckpointRun):
     def check_end(self) -> None:
         """Check what peers, the disk and the last machine have."""
         log = self.recorded()
-        options = {"thorough": True}
-        case = Case(
-            instrument(self.judged(), _refusing),
-            [_left_out(one) if number in self.left_out else one for number, one in enumerate(log)],
-            partitions=self.partitions,
-            isolation="isolated",
-            options=options,
-        )
+        case = self.case_of(log)
         wanted = ReferenceEngine().run(case)
         if wanted.findings and not self.isolated:
             return  # trusting mode is not promised to such an application
@@ -307,9 +319,64 @@ class CaseRun(CheckpointRun):
             raise Broken("recover-1: the open windows are not those of one run")
         self.check_sources(log)
 
+    @override
+    def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
+        super().check(life, summary, last=last)
+        self.check_stored()
+
+    def check_stored(self) -> None:
+        """Check that a stored state is that of one run to its position (recover-1)."""
+        with self.machine.looked_at():
+            if not (DIRECTORY / ENGINE / FILE).exists():
+                return
+            stored = open_stored(DIRECTORY, ENGINE)
+            stored.verify()
+            state = stored.state()
+        try:
+            log = self.recorded()
+        except InputLogError:
+            return  # the next start mends a recording
+        if state.position > len(log):
+            raise Broken(f"recover-1: a state is stored at {state.position}, of {len(log)} records")
+        wanted = ReferenceEngine().run(self.case_of(log[: state.position]))
+        if wanted.findings and not self.isolated:
+            return
+        made = wanted.outputs
+        found = {
+            "entities": [*stored_entities(state, self.partitions or 1)],
+            "windows": {*map(_place_of, stored_windows(state))},
+            "outputs": dict(state.outputs),
+            "streams": dict(state.streams),
+        }
+        expected = {
+            "entities": [*wanted.entities],
+            "windows": {*map(_place_of, wanted.windows)},
+            "outputs": {sink: len(made[sink]) for sink in state.outputs},
+            "streams": {
+                sink: Stream(one.first, b"".join(made[sink])[one.first :])
+                for sink, one in state.streams.items()
+            },
+        }
+        for name, there in found.items():
+            if there != expected[name]:
+                raise Broken(
+                    f"recover-1: {name} stored at {state.position} are {there}, "
+                    f"not {expected[name]}"
+                )
+
     def held(self, _case: Case) -> tuple[Sequence[Entity], Sequence[OpenWindow]]:
         """Return what the last process held in the end."""
         return sorted_entities(self._made.entities()), sorted_windows(self._made.windows())
+
+    def case_of(self, log: Sequence[Record]) -> Case:
+        """Return the case of a bounded run of a log."""
+        return Case(
+            instrument(self.judged(), _refusing),
+            [_left_out(one) if number in self.left_out else one for number, one in enumerate(log)],
+            partitions=self.partitions,
+            isolation="isolated",
+            options={"thorough": True},
+        )
 
     @property
     def left_out(self) -> Sequence[int]:
@@ -351,9 +418,8 @@ class CaseRun(CheckpointRun):
 
     def recorded(self) -> list[Record]:
         """Return all records of the input log."""
-        self.world.dead = False  # somebody looks at the disk
-        runs = self.logged()
-        self.world.dead = True
+        with self.machine.looked_at():
+            runs = self.logged()
         return [record for run in runs for record in self.records_of(run)]
 
     def logged(self) -> list[LoggedRun]:
@@ -409,6 +475,10 @@ def _named(payload: bytes, name: str) -> bytes:
     if rest.endswith(b" "):
         return letter + name.encode() + blank + rest
     return payload + name.encode()
+
+
+def _place_of(window: StoredWindow | OpenWindow) -> tuple[Any, ...]:
+    return window.step, encode_key(window.key), window.start, window.end
 
 
 def _compared(letter: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from unittest import mock
 
 from wallaroo_reference.checkpoints import blobs, collecting
 from wallaroo_reference.options import CheckpointOptions
-from wallaroo_reference.serving import checkpointing, feeder
+from wallaroo_reference.serving import checkpointing
 from wallaroo_reference.serving.server import Server
 
 from simulation.loop import Loop, Thread
@@ -48,9 +48,6 @@ class CheckpointRun(Run):
             checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
             log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
         )
-        limits = self.world.chance("limits", self.world.life)
-        feeder._MOST_FRAMES = limits.choice((1, 3, 1024, 1024))  # `around` puts them back
-        feeder._AT_ONCE = limits.choice((1, 100, 1 << 20, 1 << 20))
         leaves_out = self.fixed.get("skip_record")
         served = skipping(self.application) if leaves_out else self.application
         return Server(
@@ -77,8 +74,6 @@ class CheckpointRun(Run):
             (collecting, "_LEAST_AGAIN", 1),
             (collecting, "LAST", 0),
             (blobs, "BLOB", 100),
-            (feeder, "_MOST_FRAMES", 1024),
-            (feeder, "_AT_ONCE", 1 << 20),
         ]
         with super().around(), contextlib.ExitStack() as stack:
             for module, name, value in small:

@@ -15,7 +15,7 @@ from wallaroo_reference.compiled.machine import Compiled
 from wallaroo_reference.isolated.interpreter import Interpreter
 from wallaroo_reference.serving.server import Server
 
-from simulation import application
+from simulation import application, bounds
 from simulation.disk import File
 from simulation.loop import Loop
 from simulation.machine import Machine, running
@@ -168,7 +168,9 @@ class Run:
             if sender.plan.life == self.world.life:
                 self.world.at(sender.plan.after, sender.start)
         loop: Loop | None = None
+        small = contextlib.ExitStack()
         try:
+            small.enter_context(bounds.drawn(self.world.chance("bounds", self.world.life)))
             loop = Loop(self.machine)
             server = self.serve(loop)
             if life.stop_after is not None:
@@ -191,6 +193,7 @@ class Run:
         finally:
             if loop is not None:
                 loop.end()
+            small.close()
 
     def _not_started(self, error: WallarooError) -> None:
         if self.machine.troubled:

@@ -150,9 +150,8 @@ class OnSpark(CheckpointRun):
 
     def held(self, case: Case) -> tuple[Sequence[Entity], Sequence[OpenWindow]]:
         """Return what the states of the last micro-batch hold."""
-        self.world.dead = False
-        stores = _states()
-        self.world.dead = True
+        with self.machine.looked_at():
+            stores = _states()
         entities = [
             entity
             for (_, shard), store in stores.items()
