@@ -55,7 +55,7 @@ class FrozenEntity:
 
     key: Key
     state: Any
-    like: bytes | None = None  # other pickle bytes known to mean the same state
+    like: bytes | None = None  # other pickle bytes known to mean this state
 
 
 def places(application: Application) -> list[Place]:

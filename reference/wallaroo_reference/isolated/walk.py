@@ -234,7 +234,9 @@ class Walk:
         except DeadLetterError as dead:
             self._observer.failed(place, lineage, entity, state, dead)
             raise  # the entity is as before the call: state-2, state-7
-        if not changed:  # state-4: what the call did to its copy is dropped
+        if changed:
+            entity.like = None
+        else:  # state-4: what the call did to its copy is dropped
             self._observer.unchanged(place, lineage, entity, state)
         entity.state = after  # state-3
         self._observer.visited(place, lineage, entity, thawed, state, returned)

@@ -33,7 +33,7 @@ from simulation.network import Socket
 _NAMES = (
     *("open", "close", "read", "write", "pread", "lseek", "dup", "fsync", "fdatasync"),
     *("ftruncate", "truncate", "fstat", "stat", "lstat", "listdir", "scandir"),
-    *("link", "rename", "replace", "unlink", "remove", "mkdir", "rmdir", "urandom"),
+    *("link", "rename", "replace", "unlink", "remove", "mkdir", "rmdir", "urandom", "sync"),
 )
 # fmt: on
 _OF_OS: dict[str, Any] = {name: getattr(os, name) for name in _NAMES}
@@ -101,6 +101,14 @@ def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
     fd = here.machine.world.descriptor()
     here.machine.files[fd] = Opened(here.machine.disk.open(name, flags, mode), name, flags)
     return fd
+
+
+def _sync() -> None:
+    if here.machine is None:
+        _real["sync"]()
+    else:
+        here.machine.world.call("sync")
+        here.machine.disk.settle()
 
 
 @_of_descriptor
@@ -306,6 +314,9 @@ class _Entry:
         self.name = name
         self.path = f"{folder}/{name}"
         self._node = node
+
+    def __fspath__(self) -> str:
+        return self.path
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         return isinstance(self._node, Folder)

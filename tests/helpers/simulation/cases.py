@@ -7,15 +7,19 @@ its outputs to peers that remember.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 from wallaroo_conformance.cases.building import build
 from wallaroo_conformance.cases.case import ConformanceCase, SourceSpec
@@ -57,7 +61,9 @@ from wallaroo.trace import (
     sorted_entities,
     sorted_windows,
 )
-from wallaroo.transport.input_log import InputLogError
+from wallaroo.transport import stored
+from wallaroo.transport.identity import IDENTITY, read_identity
+from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.logged import from_log
@@ -66,6 +72,8 @@ from wallaroo.transport.stored import StoredWindow, open_stored, stored_entities
 from wallaroo.user_code.calls import Call, CallSite, instrument
 
 _CASES = 400
+_NEW = Path("/sim/new")
+_REWRITTEN = 1.0  # of the checkpoints, between two lives
 _WITH_TOPICS = 1_600  # of which some read topics
 RECORDED = Path("/sim/recording")
 _MULTI = Table(MULTI_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
@@ -73,6 +81,7 @@ _ENDS = (b"", f"b{ENDS_THE_RUN}".encode(), f"w{ENDS_THE_RUN}".encode())
 """With one of these behind it, a message may end the run at a state or at a sink."""
 _OF_THE_RUN = ("error", "where", "causes", "run")
 """What dead letters say that is not the same in another run."""
+_NEVER_CUT = mock.patch.object(InputLog, "drop_before")
 
 
 @cache
@@ -197,7 +206,10 @@ class CaseRun(CheckpointRun):
         self._distinct = chance.random() < 1 / 2  # no two frames are alike
         self._ends = chance.choice(_ENDS) if _can_leave_out(case) else b""
         self.application = self.slowed(self.served(build(case)))
-        self.fixed = {"record": RECORDED, "skip_record": []}
+        self._recorded = chance.random() < 2 / 3
+        self.fixed = {"record": RECORDED if self._recorded else None, "skip_record": []}
+        if not self._recorded:  # the log is never cut, and may say which offsets were read
+            self.fixed["log_bytes"] = 1 << 30
         kind = self.kind
 
         def made(*given: Any, **how: Any) -> Any:
@@ -259,6 +271,13 @@ class CaseRun(CheckpointRun):
         if isinstance(config, GenSourceConfig):
             return {"generator": generator_of(self._values)}
         return {"resume": True} if isinstance(config, TCPSinkConfig) else {}
+
+    @contextlib.contextmanager
+    @override
+    def around(self) -> Iterator[None]:
+        never = contextlib.nullcontext() if self._recorded else _NEVER_CUT
+        with super().around(), never:
+            yield
 
     @override
     def live(self, life: Life) -> Summary | None:
@@ -323,6 +342,20 @@ class CaseRun(CheckpointRun):
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         super().check(life, summary, last=last)
         self.check_stored()
+        anew = self.world.chance("rewritten", self.world.life).random() < _REWRITTEN
+        if anew and not (last or self._recorded):  # a recording is of the log that was
+            self.rewrite()
+
+    def rewrite(self) -> None:
+        """Write the checkpoint anew, and have the next life go on with that (scale-1)."""
+        stats = [mock.patch.object(shutil, name) for name in ("copystat", "copymode")]
+        with self.machine.looked_at(), stats[0], stats[1]:
+            if (DIRECTORY / ENGINE / FILE).exists():
+                identity = read_identity(DIRECTORY / IDENTITY)
+                stored.rewrite(DIRECTORY, identity, _NEW, identity)
+                DIRECTORY.rename(f"/sim/old.{self.world.life}")
+                _NEW.rename(DIRECTORY)
+                os.sync()
 
     def check_stored(self) -> None:
         """Check that a stored state is that of one run to its position (recover-1)."""
@@ -424,7 +457,7 @@ class CaseRun(CheckpointRun):
 
     def logged(self) -> list[LoggedRun]:
         """Return the runs of all records that were logged."""
-        return self.runs_of(RECORDED)
+        return self.runs_of(RECORDED if self._recorded else DIRECTORY)
 
     def runs_of(self, directory: Path) -> list[LoggedRun]:
         """Return the runs of the input log in a directory."""

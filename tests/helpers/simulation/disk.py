@@ -258,6 +258,14 @@ class Disk:
         """Return how many bytes the files take."""
         return sum([len(node.data) for node in self._nodes() if isinstance(node, File)])
 
+    def settle(self) -> None:
+        """Put all of it on the disk."""
+        for node in self._nodes():
+            if isinstance(node, Folder):
+                node.sync()
+            else:
+                node.settle()
+
     def lose_power(self, chance: Random) -> None:
         """Keep what was synced and a part of the rest."""
         for node in self._nodes(also_removed=True):

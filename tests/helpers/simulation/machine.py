@@ -85,8 +85,9 @@ class Machine:
 
     @contextlib.contextmanager
     def looked_at(self) -> Iterator[None]:
-        """Let somebody look at the disk after a life, which nothing breaks."""
-        self._faults, self.world.crash_at, self.world.dead = set(), None, False
+        """Let somebody do something with the disk after a life, which nothing breaks."""
+        self._faults, self.world.crash_at, self.disk.room = set(), None, None
+        self.world.dead = False
         try:
             yield
         finally:

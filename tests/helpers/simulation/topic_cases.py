@@ -19,7 +19,6 @@ from wallaroo_conformance.definition.judging import murmur2
 
 from simulation import plans, topics
 from simulation.cases import CaseRun, changed, with_topics
-from simulation.checkpoints import DIRECTORY
 from simulation.plans import Life
 from simulation.topics import KafkaPlan, Place, Sent, Topics
 from simulation.world import Broken
@@ -31,7 +30,6 @@ from wallaroo.records import Assigned, Consumed, End, Record, Unused
 from wallaroo.times import MILLISECOND
 from wallaroo.topology import Application, SinkId
 from wallaroo.trace import DeadLetter
-from wallaroo.transport.input_log import InputLog
 from wallaroo.transport.kafka import reader
 from wallaroo.transport.log_format import LoggedRun, RecordKind
 
@@ -78,9 +76,6 @@ class TopicCaseRun(CaseRun):
         for config in self._reads.values():
             self._begin_topic(config, chance)
         self.fixed["transaction"] = chance.choice(_INTERVALS)
-        self._recorded = chance.random() < 2 / 3
-        if not self._recorded:  # the log is never cut, and says which offsets were read
-            self.fixed |= {"record": None, "log_bytes": 1 << 30}
 
     def _begin_topic(self, config: KafkaSourceConfig[Any], chance: Random) -> None:
         """Put records into a topic before the first life, of which not all may be read."""
@@ -124,8 +119,6 @@ class TopicCaseRun(CaseRun):
             stack.enter_context(super().around())
             stack.enter_context(self._topics.reached())
             stack.enter_context(mock.patch.object(reader, "_IN_TURN", _IN_TURN))
-            if not self._recorded:
-                stack.enter_context(mock.patch.object(InputLog, "drop_before"))
             yield
 
     @override
@@ -273,10 +266,6 @@ class TopicCaseRun(CaseRun):
             else letter
             for letter in letters
         ]
-
-    @override
-    def logged(self) -> list[LoggedRun]:
-        return super().logged() if self._recorded else self.runs_of(DIRECTORY)
 
     @override
     def records_of(self, run: LoggedRun) -> list[Record]:

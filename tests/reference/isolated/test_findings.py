@@ -366,4 +366,21 @@ def test_isolation_an_unflagged_mutation_is_looked_for_at_every_call(app):
     assert finding.lineage == (900,)
 
 
+class Ordered:
+    def __init__(self):
+        self.items = {"a": [0], "b": [0]}
+
+
+def test_isolation_an_unflagged_mutation_is_found_that_makes_a_state_as_one_before_was(app):
+    @stateful
+    def orders(message, state):
+        state.items = {"new": {"z": [1]}, "altered": {"b": [0], "a": [0]}}[message.text]
+        return message, message.text == "new"
+
+    application = app(("to_stateful", orders, Ordered, "s"), decoder=decode, encoder=encode)
+    payloads = {"p": [b"altered", b"new", b"altered"]}  # the first means the same state
+    (finding,) = testing.run(application, payloads).findings
+    assert finding.lineage == (2,)
+
+
 # -- clean applications --------------------------------------------------------------------------
