@@ -273,7 +273,8 @@ def rewrite(
     if target.exists():
         raise CheckpointError(f"{target} exists already: move it elsewhere")
     begun = target.with_name(target.name + ".new")
-    opened = CheckpointDirectory(directory, old.engine)
+    with told_as(CheckpointError, f"{directory} cannot be locked"):
+        opened = CheckpointDirectory(directory, old.engine)
     try:
         fcntl.flock(opened.lock, fcntl.LOCK_SH)  # who only reads a part sees that no run writes it
         stored = open_stored(directory, old.engine)
@@ -312,6 +313,9 @@ def rewrite(
             shut_out_old(application, old.stamp.checkpoint, state.topics, stored.client)
         begun.rename(target)
         sync_directory(target.parent)
+    except shutil.Error as error:  # of each file that could not be copied
+        _, copied, why = error.args[0][0]
+        raise CheckpointError(f"{copied} cannot be written: {why}") from error
     except OSError as error:
         raise CheckpointError(f"{target} cannot be written: {error}") from error
     finally:

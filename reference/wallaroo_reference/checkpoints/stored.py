@@ -137,8 +137,11 @@ class ReferenceCheckpoint(StoredCheckpoint):
     ) -> None:
         store = StateFile.create(self._directory / ENGINE, identity.stamp)
         with contextlib.closing(store):
-            if state.position:
-                store.write(*_head_and_blobs(state))
+            try:
+                if state.position:
+                    store.write(*_head_and_blobs(state))
+            except sqlite3.Error as error:
+                raise CheckpointError(f"{store.path} cannot be written: {error}") from error
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[StateFile]:

@@ -62,7 +62,7 @@ from wallaroo.trace import (
     sorted_windows,
 )
 from wallaroo.transport import stored
-from wallaroo.transport.identity import IDENTITY, read_identity
+from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.log_format import LoggedRun
@@ -73,7 +73,7 @@ from wallaroo.user_code.calls import Call, CallSite, instrument
 
 _CASES = 400
 _NEW = Path("/sim/new")
-_REWRITTEN = 1.0  # of the checkpoints, between two lives
+_REWRITTEN = 1 / 3  # of the checkpoints, between two lives
 _WITH_TOPICS = 1_600  # of which some read topics
 RECORDED = Path("/sim/recording")
 _MULTI = Table(MULTI_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
@@ -342,20 +342,30 @@ class CaseRun(CheckpointRun):
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         super().check(life, summary, last=last)
         self.check_stored()
-        anew = self.world.chance("rewritten", self.world.life).random() < _REWRITTEN
-        if anew and not (last or self._recorded):  # a recording is of the log that was
-            self.rewrite()
+        chance = self.world.chance("rewritten", self.world.life)
+        if chance.random() < _REWRITTEN and not (last or self._recorded):
+            self.rewrite(chance)  # a recording would be of the log that was
 
-    def rewrite(self) -> None:
-        """Write the checkpoint anew, and have the next life go on with that (scale-1)."""
-        stats = [mock.patch.object(shutil, name) for name in ("copystat", "copymode")]
-        with self.machine.looked_at(), stats[0], stats[1]:
-            if (DIRECTORY / ENGINE / FILE).exists():
-                identity = read_identity(DIRECTORY / IDENTITY)
+    def rewrite(self, chance: Random) -> None:
+        """Write the checkpoint anew, and have the next life go on with that, if there is room."""
+        with self.machine.looked_at(), contextlib.ExitStack() as stack:
+            for name in ("copystat", "copymode"):
+                stack.enter_context(mock.patch.object(shutil, name))
+            if not (DIRECTORY / ENGINE / FILE).exists():
+                return
+            room = chance.choice((0, 300, 9_000, None, None, None))
+            self.machine.disk.room = None if room is None else self.machine.disk.used() + room
+            identity = read_identity(DIRECTORY / IDENTITY)
+            try:
                 stored.rewrite(DIRECTORY, identity, _NEW, identity)
+            except CheckpointError:
+                if room is None:
+                    raise
+            else:
                 DIRECTORY.rename(f"/sim/old.{self.world.life}")
                 _NEW.rename(DIRECTORY)
                 os.sync()
+            self.machine.disk.room = None
 
     def check_stored(self) -> None:
         """Check that a stored state is that of one run to its position (recover-1)."""

@@ -3,6 +3,8 @@
 import base64
 import json
 import pickle
+import re
+import resource
 import shutil
 import sys
 
@@ -369,6 +371,23 @@ def test_a_checkpoint_without_its_input_is_not_written_anew(copy, capsys):
     assert main(["checkpoint", str(copy / "c"), "--partitions", "2", "-o", str(new)]) == 1
     assert "half deleted" in capsys.readouterr().err
     assert not new.exists()
+
+
+@pytest.mark.parametrize("most", [100, 8192])  # the input log's reserve is as large
+def test_a_disk_on_which_a_checkpoint_cannot_be_written_anew_is_told(copy, capsys, most):
+    new = copy / "new"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        code = main(["checkpoint", str(copy / "c"), "--partitions", "2", "-o", str(new)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert code == 1
+    said = capsys.readouterr().err
+    assert re.search(r"new\S* cannot be (written|made): ", said)
+    assert said.count("\n") == 1
+    assert "[(" not in said
+    assert {path.name for path in copy.iterdir()} <= {"__pycache__", "c", "letters.py"}
 
 
 def test_an_engine_goes_on_with_what_another_one_stores(copy):
