@@ -64,10 +64,10 @@ def test_damaged_counterexamples_are_told_and_the_others_used(
 def test_a_check_runs_first_what_the_last_one_stored(
     tmp_path: Path, no_state: ReferenceEngine
 ) -> None:
-    check = Check(Budget(64), counterexamples=None, store=tmp_path)
+    check = Check(Budget(32), counterexamples=None, store=tmp_path)
     first = check_engine(no_state, check)
     found = list(tmp_path.glob("*.json"))
     assert (first.stored, len(found)) == (0, len(first.failures))
     second = check_engine(no_state, check)
     assert second.stored == len(found) > 0
-    assert second.generated == second.stored + 64
+    assert second.generated == second.stored + 32

@@ -74,7 +74,7 @@ class Hurried(ReferenceEngine):
 
 
 def test_a_case_is_not_reduced_to_one_that_differs_in_another_way() -> None:
-    failures = check_engine(Hurried(), replace(CHECK, budget=Budget(50))).failures
+    failures = check_engine(Hurried(), replace(CHECK, budget=Budget(20))).failures
     told = {
         failure.rule
         for failure in failures
