@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,13 +31,11 @@ from wallaroo_conformance.cases.operators import (
 )
 from wallaroo_conformance.cases.operators.aggregations import Unreadable
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN
-from wallaroo_reference.checkpoints.on_disk import ENGINE
-from wallaroo_reference.checkpoints.store import FILE
 from wallaroo_reference.engine import ReferenceEngine
 
-from simulation import application
+from simulation import application, stored
 from simulation.checkpoints import DIRECTORY, CheckpointRun
-from simulation.checks import whole_letters
+from simulation.checks import check_state, whole_letters
 from simulation.peers import Remembering, Sender
 from simulation.plans import Life, Plan, Sending
 from simulation.world import Broken
@@ -47,7 +43,6 @@ from wallaroo.components import generator_of
 from wallaroo.config import GenSourceConfig, TCPSinkConfig, TCPSourceConfig
 from wallaroo.engine import Case, Summary
 from wallaroo.kafka_records import KafkaRecord
-from wallaroo.keys import encode_key
 from wallaroo.operations import Stateful
 from wallaroo.overriding import override
 from wallaroo.records import Consumed, Frame, Record, Unportable, Value
@@ -57,22 +52,18 @@ from wallaroo.trace import (
     DeadLetter,
     Entity,
     OpenWindow,
+    Trace,
     canonical_json,
     sorted_entities,
     sorted_windows,
 )
-from wallaroo.transport import stored
-from wallaroo.transport.identity import IDENTITY, CheckpointError, read_identity
 from wallaroo.transport.input_log import InputLog, InputLogError
 from wallaroo.transport.log_directory import read
 from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.logged import from_log
-from wallaroo.transport.resumption import Stream
-from wallaroo.transport.stored import StoredWindow, open_stored, stored_entities, stored_windows
 from wallaroo.user_code.calls import Call, CallSite, instrument
 
 _CASES = 400
-_NEW = Path("/sim/new")
 _REWRITTEN = 1 / 3  # of the checkpoints, between two lives
 _WITH_TOPICS = 1_600  # of which some read topics
 RECORDED = Path("/sim/recording")
@@ -331,11 +322,7 @@ class CaseRun(CheckpointRun):
             raise Broken(f"dead-1: {due - found} are missing, and there are {found - due}")
         if (times := [one.at for one in log]) != sorted(times):
             raise Broken(f"time-1: records arrived at {times}")
-        entities, windows = self.held(case)
-        if entities != wanted.entities:
-            raise Broken("recover-1: the state entities are not those of one run")
-        if windows != wanted.windows:
-            raise Broken("recover-1: the open windows are not those of one run")
+        check_state(*self.held(case), wanted)
         self.check_sources(log)
 
     @override
@@ -344,68 +331,32 @@ class CaseRun(CheckpointRun):
         self.check_stored()
         chance = self.world.chance("rewritten", self.world.life)
         if chance.random() < _REWRITTEN and not (last or self._recorded):
-            self.rewrite(chance)  # a recording would be of the log that was
-
-    def rewrite(self, chance: Random) -> None:
-        """Write the checkpoint anew, and have the next life go on with that, if there is room."""
-        with self.machine.looked_at(), contextlib.ExitStack() as stack:
-            for name in ("copystat", "copymode"):
-                stack.enter_context(mock.patch.object(shutil, name))
-            if not (DIRECTORY / ENGINE / FILE).exists():
-                return
-            room = chance.choice((0, 300, 9_000, None, None, None))
-            self.machine.disk.room = None if room is None else self.machine.disk.used() + room
-            identity = read_identity(DIRECTORY / IDENTITY)
-            try:
-                stored.rewrite(DIRECTORY, identity, _NEW, identity)
-            except CheckpointError:
-                if room is None:
-                    raise
-            else:
-                DIRECTORY.rename(f"/sim/old.{self.world.life}")
-                _NEW.rename(DIRECTORY)
-                os.sync()
-            self.machine.disk.room = None
+            with self.machine.looked_at():  # a recording would be of the log that was
+                stored.rewrite(self.machine.disk, chance)
 
     def check_stored(self) -> None:
-        """Check that a stored state is that of one run to its position (recover-1)."""
+        """Check that the stored state is that of one run to its position (recover-1)."""
         with self.machine.looked_at():
-            if not (DIRECTORY / ENGINE / FILE).exists():
-                return
-            stored = open_stored(DIRECTORY, ENGINE)
-            stored.verify()
-            state = stored.state()
+            position = self.stored_position()
         try:
             log = self.recorded()
         except InputLogError:
             return  # the next start mends a recording
-        if state.position > len(log):
-            raise Broken(f"recover-1: a state is stored at {state.position}, of {len(log)} records")
-        wanted = ReferenceEngine().run(self.case_of(log[: state.position]))
-        if wanted.findings and not self.isolated:
-            return
-        made = wanted.outputs
-        found = {
-            "entities": [*stored_entities(state, self.partitions or 1)],
-            "windows": {*map(_place_of, stored_windows(state))},
-            "outputs": dict(state.outputs),
-            "streams": dict(state.streams),
-        }
-        expected = {
-            "entities": [*wanted.entities],
-            "windows": {*map(_place_of, wanted.windows)},
-            "outputs": {sink: len(made[sink]) for sink in state.outputs},
-            "streams": {
-                sink: Stream(one.first, b"".join(made[sink])[one.first :])
-                for sink, one in state.streams.items()
-            },
-        }
-        for name, there in found.items():
-            if there != expected[name]:
-                raise Broken(
-                    f"recover-1: {name} stored at {state.position} are {there}, "
-                    f"not {expected[name]}"
-                )
+        if position > len(log):
+            raise Broken(f"recover-1: a state is stored at {position}, of {len(log)} records")
+        case = self.case_of(log[:position])
+        wanted = ReferenceEngine().run(case)
+        if position and (self.isolated or not wanted.findings):
+            with self.machine.looked_at():
+                self.check_state(case, wanted)
+
+    def stored_position(self) -> int:
+        """Return where the stored state stands; 0: there is none."""
+        return stored.position()
+
+    def check_state(self, _case: Case, wanted: Trace) -> None:
+        """Check the stored state."""
+        stored.check(wanted, self.partitions)
 
     def held(self, _case: Case) -> tuple[Sequence[Entity], Sequence[OpenWindow]]:
         """Return what the last process held in the end."""
@@ -518,10 +469,6 @@ def _named(payload: bytes, name: str) -> bytes:
     if rest.endswith(b" "):
         return letter + name.encode() + blank + rest
     return payload + name.encode()
-
-
-def _place_of(window: StoredWindow | OpenWindow) -> tuple[Any, ...]:
-    return window.step, encode_key(window.key), window.start, window.end
 
 
 def _compared(letter: dict[str, Any]) -> str:

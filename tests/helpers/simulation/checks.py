@@ -11,6 +11,7 @@ from typing import Any
 from simulation.peers import Receiver
 from simulation.world import Broken
 from wallaroo.topology import SinkId
+from wallaroo.trace import Entity, OpenWindow, Trace
 
 
 def told(connections: Sequence[tuple[bytes, bool]], what: str) -> list[str]:
@@ -103,6 +104,18 @@ def check_dead_letters(text: bytes, wanted: Sequence[str], *, ended: bool) -> No
     found = [base64.b64decode(json.loads(one)["payload"]).split()[0].decode() for one in lines]
     if found != list(wanted[: len(found)]) or (ended and len(found) < len(wanted)):
         raise Broken(f"dead-1: the dead-letter file has {found}, of {list(wanted)}")
+
+
+def check_state(entities: Sequence[Entity], windows: Sequence[OpenWindow], wanted: Trace) -> None:
+    """Check what an engine holds (recover-1).
+
+    Raises:
+        Broken: a bounded run has something else in the end.
+    """
+    if entities != wanted.entities:
+        raise Broken(f"recover-1: the state entities are {entities}, not {wanted.entities}")
+    if windows != wanted.windows:
+        raise Broken(f"recover-1: the open windows are {windows}, not {wanted.windows}")
 
 
 def whole_letters(letters: bytes) -> Iterator[dict[str, Any]]:

@@ -267,6 +267,8 @@ class Producer(_Client):
         timestamp: int,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> None:
+        if self._shut_out:
+            raise KafkaException(KafkaError(KafkaError._FATAL, "shut out", True))
         if len(self._waiting) == _QUEUE:
             raise BufferError
         self._waiting.append(((topic, partition), (value, key, tuple(headers), timestamp)))

@@ -230,4 +230,8 @@ class Run:
         for sender in self.senders:
             if sender.connected and not sender.over and sender.plan.breaks_at is None:
                 self.arrived += sender.payloads[: sender.whole()]
+        self.world.at(_LONGEST, self._in_life(self._hangs))
         server.stop()
+
+    def _hangs(self) -> None:
+        raise Broken("stop-1: a stop has no end")

@@ -42,6 +42,7 @@ from wallaroo_spark.worker.tasks import list_entities
 from simulation import topic_cases
 from simulation.cases import CaseRun
 from simulation.checkpoints import DIRECTORY, CheckpointRun
+from simulation.checks import check_state
 from simulation.loop import Loop, Thread
 from simulation.plans import Life
 from simulation.runs import DEAD_LETTERS
@@ -53,7 +54,7 @@ from wallaroo.engine import Case, ServeOptions, Summary
 from wallaroo.errors import WallarooError
 from wallaroo.overriding import override
 from wallaroo.topology import Application
-from wallaroo.trace import Entity, OpenWindow
+from wallaroo.trace import Entity, OpenWindow, Trace
 from wallaroo.transport.kafka import planner
 from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.private import sync_directory, write_durably
@@ -118,6 +119,7 @@ class OnSpark(CheckpointRun):
             if self._server is not None:
                 with contextlib.suppress(Crash, Exception):
                     self._server.close()
+            self.threads.end()
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
@@ -160,6 +162,16 @@ class OnSpark(CheckpointRun):
         ]
         trace = trace_of(case, Records(case), plan(case.application), Finished(), entities)
         return trace.entities, trace.windows
+
+    def stored_position(self) -> int:
+        """Return where the states of the last micro-batch that is done stand."""
+        done = len(_files(_PART / "commits"))
+        position: int = _offset(_PART / "offsets" / str(done - 1))["next"] if done else 0
+        return position
+
+    def check_state(self, case: Case, wanted: Trace) -> None:
+        """Check these states."""
+        check_state(*self.held(case), wanted)
 
     def _workers_end(self) -> None:
         leaving._kept.clear()
