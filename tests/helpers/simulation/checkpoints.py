@@ -24,6 +24,7 @@ from wallaroo.transport import appending, dead_letter_file, input_log, threads
 from wallaroo.transport.skipping import skipping
 
 DIRECTORY = Path("/sim/checkpoint")
+_LETTER_BYTES = (1 << 30, 1 << 30, 1 << 30, 1_000, 4_000)
 
 
 class CheckpointRun(Run):
@@ -32,6 +33,7 @@ class CheckpointRun(Run):
     Attributes:
         fixed: options of the checkpoint that are not left to chance.
         promised: what had arrived before stops that were in order.
+        letter_bytes: of dead letters, from which the oldest are deleted.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -39,6 +41,7 @@ class CheckpointRun(Run):
         self.fixed: dict[str, Any] = {}
         self.threads = self.machine.threads = Threads(self.machine)
         self.promised: list[bytes] = []
+        self.letter_bytes = self.world.chance("letters").choice(_LETTER_BYTES)
 
     def serve(self, loop: Loop) -> Server:
         """Serve the application, from the checkpoint, options differ from life to life."""
@@ -53,10 +56,16 @@ class CheckpointRun(Run):
         return Server(
             served,
             lambda: self.kind(served, keeps=True),
-            ServeOptions(dead_letters=DEAD_LETTERS),
+            self.options(),
             clock=self.world.time_ns,
             checkpoint=replace(drawn, **self.fixed),
             thread=Thread(loop),
+        )
+
+    def options(self, isolation: str | None = None) -> ServeOptions:
+        """Return how to serve."""
+        return ServeOptions(
+            dead_letters=DEAD_LETTERS, dead_letter_bytes=self.letter_bytes, isolation=isolation
         )
 
     @contextlib.contextmanager

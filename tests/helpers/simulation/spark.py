@@ -45,7 +45,6 @@ from simulation.checkpoints import DIRECTORY, CheckpointRun
 from simulation.checks import check_state
 from simulation.loop import Loop, Thread
 from simulation.plans import Life
-from simulation.runs import DEAD_LETTERS
 from simulation.threads import Threads
 from simulation.topic_cases import TopicCaseRun
 from simulation.topics import KafkaPlan
@@ -101,8 +100,7 @@ class OnSpark(CheckpointRun):
             master=f"local[{_PARTITIONS}]",
         )
         fixed = {name: value for name, value in self.fixed.items() if hasattr(drawn, name)}
-        isolation = "isolated" if self.isolated else "trusting"
-        options = ServeOptions(dead_letters=DEAD_LETTERS, isolation=isolation)
+        options = self.options("isolated" if self.isolated else "trusting")
         edges = _EdgesThread(loop, self.threads)
         own, clock = replace(drawn, **fixed), self.world.time_ns
         with mock.patch.object(run, "LoopThread", return_value=edges):

@@ -100,9 +100,11 @@ class TopicCaseRun(CaseRun):
         if isinstance(config, KafkaSinkConfig):
             again = self.world.chance("delivery", config.topic).random() < 1 / 3
             return {"delivery": "at-least-once" if again else "exactly-once"}
+        if not isinstance(config, KafkaSourceConfig):
+            return super().changed(config)
         bounded = self.world.chance("bounded", self.plan.seed).random() < 1 / 3
-        ends = bounded and isinstance(config, KafkaSourceConfig)
-        return {"until": "end"} if ends else super().changed(config)
+        some = self.world.chance("some", config.topic).choice((None, None, None, (0,), (1,)))
+        return {"until": "end" if bounded else None, "partitions": some}
 
     @override
     def judged(self) -> Application:
@@ -144,8 +146,8 @@ class TopicCaseRun(CaseRun):
         return left
 
     def _places(self, config: KafkaSourceConfig[Any]) -> list[Place]:
-        topic = config.topic
-        return [(topic, number) for number in range(self._brokers.topics[topic])]
+        topic, chosen = config.topic, config.partitions
+        return [(topic, number) for number in chosen or range(self._brokers.topics[topic])]
 
     def _sent(self, number: int, sent: Sent, place: Place) -> list[tuple[Any, ...]]:
         """Return what a sender puts into a partition."""
