@@ -197,7 +197,7 @@ class CaseRun(CheckpointRun):
         self._distinct = chance.random() < 1 / 2  # no two frames are alike
         self._ends = chance.choice(_ENDS) if _can_leave_out(case) else b""
         self.application = self.slowed(self.served(build(case)))
-        self._recorded = chance.random() < 2 / 3
+        self._recorded = chance.random() < 3 / 4
         self.fixed = {"record": RECORDED if self._recorded else None, "skip_record": []}
         if not self._recorded:  # the log is never cut, and may say which offsets were read
             self.fixed["log_bytes"] = 1 << 30

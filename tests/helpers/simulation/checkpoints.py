@@ -49,7 +49,7 @@ class CheckpointRun(Run):
         drawn = CheckpointOptions(
             DIRECTORY,
             checkpoint_interval=chance.choice((0.005, 0.05, 1.0)),
-            log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
+            log_bytes=chance.choice((500, 2_000, 20_000, 1 << 20)),
         )
         leaves_out = self.fixed.get("skip_record")
         served = skipping(self.application) if leaves_out else self.application

@@ -96,7 +96,7 @@ class OnSpark(CheckpointRun):
         drawn = SparkOptions(
             checkpoint=DIRECTORY,
             batch_bytes=chance.choice(_BATCH_BYTES),
-            log_bytes=chance.choice((2_000, 20_000, 1 << 20)),
+            log_bytes=chance.choice((500, 2_000, 20_000, 1 << 20)),
             master=f"local[{_PARTITIONS}]",
         )
         fixed = {name: value for name, value in self.fixed.items() if hasattr(drawn, name)}
