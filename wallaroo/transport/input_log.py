@@ -149,6 +149,11 @@ class InputLog:
             return cls(directory, max_bytes, file_bytes or max_bytes // FILES, files, names)
 
     @property
+    def broken(self) -> bool:
+        """Whether it does nothing more: nobody knows what is on the disk (recover-1)."""
+        return self._broken is not None
+
+    @property
     def first_sequence(self) -> int:
         """Sequence of the first record that is still held, or `next_sequence` if there is none."""
         return self._files[0].first

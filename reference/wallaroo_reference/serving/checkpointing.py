@@ -165,14 +165,19 @@ class Checkpoints:
                 # The run before, or an attempt of this one, stored this position and then did not
                 # drop the records from the log. Nothing is read before that, so the position will
                 # not change.
-                self._thread.submit(
-                    lambda: self._drop_before(self._position), lambda _: self._when_stored()
-                )
+                self._thread.submit(lambda: self._drop_before(self._position), self._dropped)
             self._later(self._interval, self._begin)
             return
         self._busy = True
         self._collector.begin()
         self._slice()
+
+    def _dropped(self, done: Exception | None) -> None:
+        if not isinstance(done, Exception):
+            self._when_stored()
+        elif not self._over:
+            self._over = True
+            self._failed(str(done))
 
     def _slice(self) -> None:
         # After a restart the record that ended the run is processed again, with the state before it
@@ -280,8 +285,14 @@ class Checkpoints:
         return head.next_blob
 
     def _drop_before(self, position: int) -> None:
-        """Drop the records before a stored position from the log."""
+        """Drop the records before a stored position from the log.
+
+        Raises:
+            InputLogError: the log does nothing more.
+        """
         try:
             self._recovery.log.drop_before(position)
         except InputLogError as error:
+            if self._recovery.log.broken:
+                raise
             _log.warning("%s; it is tried again at the next checkpoint", error)

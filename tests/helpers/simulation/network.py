@@ -21,8 +21,8 @@ from simulation.world import World
 
 Address: TypeAlias = tuple[str, int]
 
-_SEND_BUFFER = 600  # bytes that the system keeps for a receiver
-_RECEIVE_BUFFER = 4000  # and of a sender
+_SEND_BUFFERS = (20, 100, 600, 600)  # bytes that the system keeps for a receiver
+_RECEIVE_BUFFERS = (100, 4000, 4000)  # and of a sender
 _LATENCY = 0.0005  # seconds, at most, until a piece arrives, and until it is acknowledged
 
 
@@ -60,6 +60,9 @@ class Link:
         self._world = world
         self._peer = peer
         self._chance = world.chance("link", number)
+        sizes = world.chance("buffers")  # the same in all of a run
+        self._send_buffer = sizes.choice(_SEND_BUFFERS)
+        self._receive_buffer = sizes.choice(_RECEIVE_BUFFERS)
         self._leaving = bytearray()  # given to the system, not arrived
         self._unacknowledged = 0  # bytes that have arrived, and nobody knows it yet
         self._moving = False
@@ -69,7 +72,7 @@ class Link:
     @property
     def room(self) -> int:
         """How many bytes the peer may send now."""
-        return 0 if self.gone else _RECEIVE_BUFFER - len(self.arrived)
+        return 0 if self.gone else self._receive_buffer - len(self.arrived)
 
     @property
     def gone(self) -> bool:
@@ -112,7 +115,7 @@ class Link:
     @property
     def writable(self) -> bool:
         """Whether `send` would take something or raise."""
-        return self.broken or len(self._leaving) < _SEND_BUFFER
+        return self.broken or len(self._leaving) < self._send_buffer
 
     @property
     def unacknowledged(self) -> int:
@@ -146,7 +149,7 @@ class Link:
         """
         if self.broken:
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-        size = min(_SEND_BUFFER - len(self._leaving), len(data))
+        size = min(self._send_buffer - len(self._leaving), len(data))
         if size <= 0:
             raise BlockingIOError(errno.EAGAIN, "no room")
         if self._chance.random() < 0.3:

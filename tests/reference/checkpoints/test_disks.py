@@ -106,6 +106,29 @@ def test_a_log_that_cannot_be_shortened_does_not_end_the_run(serve, receiver, mo
     assert receiver.data == b"a 1\nb 1\n"
 
 
+def test_a_full_log_that_breaks_ends_the_run_which_would_read_nothing_more(
+    serve, receiver, monkeypatch, caplog
+):
+    def fail(log, sequence):
+        raise InputLogError(f"what is before {sequence} cannot be deleted")
+
+    def breaks(log, sequence):
+        log._broken = "the input log could not be synced"
+        raise InputLogError(log._broken)
+
+    own = {"log_bytes": 20_000, "checkpoint_interval": 0.05}
+    monkeypatch.setattr(InputLog, "drop_before", fail)
+    handle = serve(counting(receiver.port), own=own)
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
+        sock.sendall(frames([b"x" * 1000] * 25))
+        eventually(lambda: "cannot be deleted; it is tried again at the next" in caplog.text)
+    handle.stop()
+    assert handle.wait(60).exit_code == 0
+    monkeypatch.setattr(InputLog, "drop_before", breaks)
+    summary = serve(counting(receiver.port), own=own).wait(60)
+    assert (summary.exit_code, summary.problem) == (1, "the input log could not be synced")
+
+
 def test_a_log_that_is_full_waits_for_a_checkpoint(serve, receiver):
     own = {"log_bytes": 20_000, "checkpoint_interval": 1000}
     handle = serve(counting(receiver.port), own=own)
