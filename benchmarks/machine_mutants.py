@@ -78,7 +78,7 @@ _SIMULATED = {
     "cases": 300,
     "log": 200,
     "recording": 100,
-    "server": 60,
+    "server": 400,
     "spark": 150,
     "topics": 200,
 }

@@ -217,7 +217,7 @@ class CaseRun(CheckpointRun):
                 one,
                 addresses[one.source % len(addresses)],
                 self._payloads(payloads, one),
-                self.acknowledged,
+                self.sender_ended,
             )
             for one in (plan.sendings if addresses else ())
         ]

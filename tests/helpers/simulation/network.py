@@ -92,7 +92,7 @@ class Link:
             self.stalled = False
             self._move_on()
 
-        self._world.at(seconds, go_on)
+        self._world.beside(seconds, go_on)
 
     def half_close(self) -> None:
         """Send nothing more."""
@@ -188,7 +188,7 @@ class Link:
     def _move_on(self) -> None:
         if not self._moving:
             self._moving = True
-            self._world.at(self._chance.uniform(0, _LATENCY), self._move)
+            self._world.beside(self._chance.uniform(0, _LATENCY), self._move)
 
     def _move(self) -> None:
         """Let a piece arrive."""
@@ -206,7 +206,7 @@ class Link:
             if not self.broken:  # else the engine's system never knows
                 self._unacknowledged -= size
 
-        self._world.at(self._chance.uniform(0, _LATENCY), acknowledge)
+        self._world.beside(self._chance.uniform(0, _LATENCY), acknowledge)
         self._peer.got(data)
         if self._leaving:
             self._move_on()
@@ -345,7 +345,7 @@ class Socket:
     def connect(self, address: Address) -> None:
         self._world.call("connect")
         self._connecting = True
-        self._world.at(_LATENCY, lambda: self._connected(address))
+        self._world.beside(_LATENCY, lambda: self._connected(address))
         raise BlockingIOError(errno.EINPROGRESS, os.strerror(errno.EINPROGRESS))
 
     def _connected(self, address: Address) -> None:

@@ -26,8 +26,7 @@ class Sender:
         plan: what it does.
         address: of the source.
         payloads: the payloads of its frames.
-        acknowledged: called when the engine closes the connection in order, with the number of
-            whole frames that had been sent.
+        ended: called when the connection is at its end.
 
     Attributes:
         connected: it has been connected.
@@ -35,6 +34,7 @@ class Sender:
         told: number of frames that the engine has said are taken; `None`: it has not.
         silent: it has said that nothing more comes.
         sent_at: when it last sent something, or was connected.
+        paused: seconds before that in which it sent nothing.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Sender:
         plan: Sending,
         address: Address,
         payloads: list[bytes],
-        acknowledged: Callable[[Sender], None],
+        ended: Callable[[Sender], None],
     ) -> None:
         self.plan = plan
         self.payloads = payloads
@@ -53,10 +53,11 @@ class Sender:
         self.told: int | None = None
         self.silent = False
         self.sent_at = 0.0
+        self.paused = 0.0
         self._world = world
         self._network = network
         self._address = address
-        self._acknowledged = acknowledged
+        self._ended = ended
         self._chance = world.chance("sender", plan.number)
         self._link: Link | None = None
         self._data = b"".join(map(frame, payloads)) + (TOO_LARGE if plan.too_large else b"")
@@ -78,11 +79,11 @@ class Sender:
             return
         self._link = self._network.connect(self._address, self)
         if self._link is None:
-            self._world.at(_AGAIN, self.start)
+            self._world.beside(_AGAIN, self.start)
         else:
             self.life = self._world.life
             self.sent_at = self._world.now
-            self._world.at(self._chance.uniform(0, _PAUSE), self._send)
+            self._world.beside(self._chance.uniform(0, _PAUSE), self._send)
 
     def got(self, data: bytes) -> None:
         """Take what a source never sends."""
@@ -93,7 +94,7 @@ class Sender:
         self.over = True
         if in_order:
             self.told = self.whole()
-            self._acknowledged(self)
+        self._ended(self)
 
     def whole(self) -> int:
         """Return how many frames have been sent completely."""
@@ -116,11 +117,12 @@ class Sender:
         if size > 0:
             link.send(self._data[self._sent : self._sent + size])
             self._sent += size
+            self.paused = self._world.now - self.sent_at
             self.sent_at = self._world.now
         elif self._sent >= min(stop, len(self._data)):
             self._finish(link)
             return
-        self._world.at(self._chance.uniform(0, _PAUSE), self._send)
+        self._world.beside(self._chance.uniform(0, _PAUSE), self._send)
 
     def _finish(self, link: Link) -> None:
         if self.plan.breaks_at is not None:
@@ -221,7 +223,7 @@ class Remembering(Receiver):
             return None
         connection = Remembered(self, self.world.life)
         self.connections.append(connection)
-        self.world.at(0.0, connection.begin)
+        self.world.beside(0.0, connection.begin)
         return connection
 
     def forget_some(self) -> None:
@@ -257,7 +259,7 @@ class Remembered(Received):
         if self._tells:
             self._figures.append(len(self._peer.kept))
             if len(self._figures) == 1:
-                self._world.at(self._peer.chance.uniform(0, _PAUSE), self._tell)
+                self._world.beside(self._peer.chance.uniform(0, _PAUSE), self._tell)
 
     def ended(self, *, in_order: bool) -> None:
         """Notice the end; the peer may have been killed with it."""

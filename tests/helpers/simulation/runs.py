@@ -112,8 +112,8 @@ class Run:
         open_now = [one for one in self.senders if one.connected and not one.over]
         return [one.plan for one in open_now if one.plan.half_closes or not one.done]
 
-    def acknowledged(self, sender: Sender) -> None:
-        """Check, or note, what a sender has been told (frame-4)."""
+    def sender_ended(self, sender: Sender) -> None:
+        """Check how a sender's connection has ended (frame-4)."""
 
     def goes_on(self, summary: Summary | None) -> bool:
         """Whether a process has said how the next one gets further than it did."""
@@ -157,7 +157,7 @@ class Run:
             plan,
             application.IN[name],
             [payload.encode() for payload in payloads],
-            self.acknowledged,
+            self.sender_ended,
         )
 
     def live(self, life: Life) -> Summary | None:
@@ -166,7 +166,7 @@ class Run:
         self.stopped_at = None
         for sender in self.senders:
             if sender.plan.life == self.world.life:
-                self.world.at(sender.plan.after, sender.start)
+                self.world.beside(sender.plan.after, sender.start)
         loop: Loop | None = None
         small = contextlib.ExitStack()
         try:

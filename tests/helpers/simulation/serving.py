@@ -37,13 +37,18 @@ class ServerRun(Run):
             thread=Thread(loop),
         )
 
-    def acknowledged(self, sender: Sender) -> None:
+    def sender_ended(self, sender: Sender) -> None:
         """Check that what a sender is told is true: everything was processed (frame-4)."""
+        stops = self.stopped_at is not None
+        if sender.told is None:
+            late = self._idle and sender.paused >= self._idle  # just as it was to be closed
+            if not (self.world.dead or stops or sender.plan.too_large or late):
+                raise Broken("frame-4: a connection was reset that had done nothing wrong")
+            return
         wanted = [payload.decode().split()[0] for payload in sender.payloads[: sender.told]]
         if missing := [one for one in wanted if one not in application.seen]:
             raise Broken(f"frame-4: a sender was told that {missing} were taken; they were not")
         quiet = self.world.now - sender.sent_at
-        stops = self.stopped_at is not None
         if not (sender.silent or stops or (self._idle and quiet >= self._idle)):
             raise Broken(f"frame-4: a connection was closed that had been quiet for {quiet} s only")
 

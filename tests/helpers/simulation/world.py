@@ -47,7 +47,7 @@ class World:
         self._crash_in = ""
         self._counted = 0  # of the steps that `crash_at` counts
         self._clock_is_off = 0  # nanoseconds
-        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._events: list[tuple[float, int, Callable[[], None], bool]] = []
         self._numbers = itertools.count()
         self._descriptors = itertools.count(FIRST_DESCRIPTOR)
 
@@ -107,8 +107,15 @@ class World:
         return False
 
     def pass_time(self, seconds: float) -> None:
-        """Let the process be busy for so long."""
-        self.now += seconds
+        """Let the process be busy for so long; its peers are not."""
+        end = self.now + seconds
+        while beside := [one for one in self._events if one[0] <= end and one[3]]:
+            event = min(beside)
+            self._events.remove(event)
+            heapq.heapify(self._events)
+            self.now = max(self.now, event[0])
+            event[2]()
+        self.now = end
 
     def call(self, what: str) -> None:
         """Note a step that happens whole or not at all.
@@ -122,14 +129,18 @@ class World:
     # -- what will happen --------------------------------------------------------------------------
 
     def at(self, delay: float, event: Callable[[], None]) -> None:
-        """Have something happen in `delay` seconds."""
-        heapq.heappush(self._events, (self.now + delay, next(self._numbers), event))
+        """Have something happen in `delay` seconds, and not while user code is busy."""
+        heapq.heappush(self._events, (self.now + delay, next(self._numbers), event, False))
+
+    def beside(self, delay: float, event: Callable[[], None]) -> None:
+        """Have something happen in `delay` seconds beside the process, whatever that does."""
+        heapq.heappush(self._events, (self.now + delay, next(self._numbers), event, True))
 
     def let_happen(self, until: float) -> bool:
         """Let the first thing happen that is due until then, and return whether there was one."""
         if not self._events or self._events[0][0] > until:
             return False
-        at, _, event = heapq.heappop(self._events)
+        at, _, event, _ = heapq.heappop(self._events)
         self.now = max(self.now, at)
         event()
         return True
