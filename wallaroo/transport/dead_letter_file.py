@@ -120,9 +120,10 @@ class DeadLetterFile:
 
     def _rotate(self) -> None:
         last = max([number for number, _ in _rotated(self._path)], default=0)
-        self._path.rename(f"{self._path}.{last + 1:06}")
+        with self._lock:  # a sync that is under way does not know of the new name
+            self._path.rename(f"{self._path}.{last + 1:06}")
+            self._named = False
         # Durable before a new file takes the name: it must not take this one's place on the disk.
-        self._named = False
         self._begin_new()
 
     def _begin_new(self) -> None:

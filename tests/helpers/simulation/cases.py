@@ -28,6 +28,7 @@ from wallaroo_conformance.cases.operators import (
     STATE_MULTI_COMPUTATIONS,
     Table,
     Trait,
+    marks,
 )
 from wallaroo_conformance.cases.operators.aggregations import Unreadable
 from wallaroo_conformance.cases.operators.marks import ENDS_THE_RUN
@@ -70,6 +71,7 @@ RECORDED = Path("/sim/recording")
 _MULTI = Table(MULTI_COMPUTATIONS, STATE_MULTI_COMPUTATIONS)
 _ENDS = (b"", f"b{ENDS_THE_RUN}".encode(), f"w{ENDS_THE_RUN}".encode())
 """With one of these behind it, a message may end the run at a state or at a sink."""
+_NEVER = "\0"  # in no message
 _OF_THE_RUN = ("error", "where", "causes", "run")
 """What dead letters say that is not the same in another run."""
 _NEVER_CUT = mock.patch.object(InputLog, "drop_before")
@@ -195,7 +197,8 @@ class CaseRun(CheckpointRun):
         self._values = Counting(chance.choice((3, 12, 60)), chance.choice((1, 2, 5, 100)))
         self._speed = chance.choice((0.0, 0.0, 0.002))
         self._distinct = chance.random() < 1 / 2  # no two frames are alike
-        self._ends = chance.choice(_ENDS) if _can_leave_out(case) else b""
+        self._mends = chance.random() < 1 / 3 or not _can_leave_out(case)
+        self._ends = chance.choice(_ENDS)
         self.application = self.slowed(self.served(build(case)))
         self._recorded = chance.random() < 3 / 4
         self.fixed = {"record": RECORDED if self._recorded else None, "skip_record": []}
@@ -267,18 +270,22 @@ class CaseRun(CheckpointRun):
     @override
     def around(self) -> Iterator[None]:
         never = contextlib.nullcontext() if self._recorded else _NEVER_CUT
-        with super().around(), never:
+        with super().around(), never, mock.patch.object(marks, "ENDS_THE_RUN", ENDS_THE_RUN):
             yield
 
     @override
     def live(self, life: Life) -> Summary | None:
-        self._asked = self.left_out
+        self._asked, self._ends_now = self.left_out, marks.ENDS_THE_RUN
         return super().live(life)
 
     @override
     def goes_on(self, summary: Summary | None) -> bool:
-        """Leave out the record at which user code has ended the process, from now on."""
-        asked = re.search(r"--skip-record (\d+)", (summary and summary.problem) or "")
+        """Mend the user code that has ended the process, or leave out that record from now on."""
+        problem = (summary and summary.problem) or ""
+        if self._mends and "SystemExit" in problem and self._ends_now != _NEVER:
+            marks.ENDS_THE_RUN = _NEVER  # `around` puts it back
+            return True
+        asked = re.search(r"--skip-record (\d+)", problem)
         if asked is None or int(asked[1]) in self._asked:
             return False
         self.fixed["skip_record"] = sorted({*self.fixed["skip_record"], int(asked[1])})

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import threading
 
 import pytest
 from letters import dead_letter
@@ -164,6 +165,27 @@ def test_a_file_that_is_moved_away_gets_nothing_more(tmp_path, there_is_another)
     letters.add([letter(2)])
     letters.close()
     assert (numbers(away)[0], numbers(path)[0]) == ([1], [2])
+
+
+def test_a_sync_under_way_does_not_vouch_for_a_file_that_is_rotated_meanwhile(
+    tmp_path, monkeypatch
+):
+    letters = DeadLetterFile(tmp_path / "dead.jsonl", 1600)  # 100 in a file
+    letters.write([b"a" * 90])
+    rotates = threading.Thread(target=letters.write, args=([b"b" * 90],))
+    named = []
+
+    def sync_names(path):
+        named.append(sorted(one.name for one in tmp_path.iterdir()))
+        if len(named) == 1:
+            rotates.start()
+            rotates.join(0.2)
+
+    monkeypatch.setattr("wallaroo.transport.dead_letter_file.sync_way_to", sync_names)
+    letters.sync()
+    rotates.join()
+    letters.close()
+    assert named == [["dead.jsonl"], ["dead.jsonl.000001"]]
 
 
 def test_a_link_stays_and_what_it_leads_to_is_rotated(tmp_path):
