@@ -40,7 +40,7 @@ BOUNDS: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
     (leaving, "_CLIENTS", (1,)),
     (log_directory, "_AT_ONCE", (100,)),
     (log_feed, "_FIRST_OFFSETS", (1, 3)),
-    (log_feed, "_MOST_OFFSETS", (1, 10)),
+    (log_feed, "_MOST_OFFSETS", (10, 30)),
     (log_file, "_INDEX_EVERY", (1, 100)),
     (logged, "_AT_ONCE", (1, 100)),
     (logged, "_RECORDS", (1, 3)),

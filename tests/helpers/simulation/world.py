@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 
 STEP = 20e-6  # seconds that a call to the system takes
-MOST_STEPS = 20_000  # of one life; a life that takes more goes round in circles
+MOST_STEPS = 60_000  # of one life; a life that takes more goes round in circles
 FIRST_DESCRIPTOR = 1_000_000  # no process has as many real ones
 _EPOCH = 1_700_000_000_000_000_000  # nanoseconds since 1970 when simulated time is 0
 
