@@ -16,7 +16,6 @@ from wallaroo_spark.worker import leaving, routing
 
 from wallaroo.transport import connection, generators, input_log, log_directory, log_file, logged
 from wallaroo.transport.kafka import reader, sink, source
-from wallaroo.windowing import kinds
 
 _SMALL = 1 / 4  # of the lives, for each bound
 BOUNDS: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
@@ -36,7 +35,6 @@ BOUNDS: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
     (generators, "_TURN", (1e-4,)),
     (input_log, "_MAX_BLOCK", (1, 20, 100)),
     (job, "_SMALL", (1, 100)),
-    (kinds, "_BUCKETS", (1,)),
     (leaving, "_CLIENTS", (1,)),
     (log_directory, "_AT_ONCE", (100,)),
     (log_feed, "_FIRST_OFFSETS", (1, 3)),

@@ -57,6 +57,7 @@ from wallaroo.trace import Entity, OpenWindow, Trace
 from wallaroo.transport.kafka import planner
 from wallaroo.transport.log_format import LoggedRun
 from wallaroo.transport.private import sync_directory, write_durably
+from wallaroo.windowing import kinds
 
 _PART = DIRECTORY / "spark"
 _PARTITIONS = 2
@@ -137,6 +138,7 @@ class OnSpark(CheckpointRun):
             (leaving, "ThreadPoolExecutor", _OneByOne),
             (planner, "wait", lambda *_: None),
             (run, "find_java", lambda: None),
+            (kinds, "_BUCKETS", self.world.chance("calendars").choice((1, kinds._BUCKETS))),
             (LiveQuery, "run", work),
         ]
         with super().around(), contextlib.ExitStack() as stack:
