@@ -4,6 +4,7 @@ import errno
 import os
 import socket
 import sqlite3
+import threading
 
 import pytest
 from counted import counting, send
@@ -56,6 +57,25 @@ def test_a_sync_that_fails_ends_the_run_and_senders_see_a_reset(serve, receiver,
     assert summary.exit_code == 1
     assert "could not be synced: Input/output error" in summary.problem
     assert not any(receiver.so_far)
+
+
+def test_a_sync_that_fails_ends_a_stop_though_outputs_wait_for_it(
+    serve, receiver, disk, monkeypatch
+):
+    syncs = threading.Event()
+
+    def fail(fd):
+        syncs.wait(60)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("wallaroo_reference.serving.outbox.LIMIT", 1)
+    handle = serve(counting(receiver.port), stop_timeout=1000)
+    monkeypatch.setattr(disk, "fsync", fail, raising=False)
+    with socket.create_connection(handle.addresses["p"], timeout=60) as sock:
+        sock.sendall(frames([b"a"] * 2000))
+        eventually(lambda: handle.progress().received == 2000)
+        syncs.set()
+        assert handle.wait(60).exit_code == 1
 
 
 def test_frame_4_a_stop_while_the_disk_is_full_resets_senders(serve, receiver, disk, caplog):
