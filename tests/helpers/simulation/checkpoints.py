@@ -24,6 +24,7 @@ from wallaroo.transport import appending, dead_letter_file, input_log, threads
 from wallaroo.transport.skipping import skipping
 
 DIRECTORY = Path("/sim/checkpoint")
+_STOPS = 1 / 8  # of the lives, at their first dead letter
 _LETTER_BYTES = (1 << 30, 1 << 30, 1 << 30, 1_000, 4_000)
 
 
@@ -52,11 +53,12 @@ class CheckpointRun(Run):
             log_bytes=chance.choice((500, 2_000, 20_000, 1 << 20)),
         )
         leaves_out = self.fixed.get("skip_record")
+        options = self.options()
         served = skipping(self.application) if leaves_out else self.application
         return Server(
             served,
-            lambda: self.kind(served, keeps=True),
-            self.options(),
+            lambda: self.kind(served, on_error=options.on_error, keeps=True),
+            options,
             clock=self.world.time_ns,
             checkpoint=replace(drawn, **self.fixed),
             thread=Thread(loop),
@@ -64,9 +66,17 @@ class CheckpointRun(Run):
 
     def options(self, isolation: str | None = None) -> ServeOptions:
         """Return how to serve."""
+        stops = self.world.chance("on error", self.world.life).random() < _STOPS
         return ServeOptions(
-            dead_letters=DEAD_LETTERS, dead_letter_bytes=self.letter_bytes, isolation=isolation
+            dead_letters=DEAD_LETTERS,
+            dead_letter_bytes=self.letter_bytes,
+            isolation=isolation,
+            on_error="stop" if stops else "skip",
         )
+
+    def goes_on(self, summary: Summary | None) -> bool:
+        """Go on if the first dead letter has ended the process: others do not stop at it."""
+        return "--on-error stop" in ((summary and summary.problem) or "")
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
