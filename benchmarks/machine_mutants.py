@@ -79,11 +79,11 @@ _SIMULATED = {
     "log": 200,
     "recording": 100,
     "server": 400,
-    "spark": 150,
+    "spark": 300,
     "topics": 200,
 }
 """How many runs the simulation makes of each of its subjects."""
-_FEW_RUNS = 150
+_FEW_RUNS = 300
 """So many are made of what is not of the edges."""
 _OF_ENGINES = {
     REFERENCE: ["cases", "topics"],

@@ -15,6 +15,7 @@ from wallaroo_reference.serving import checkpointing
 from wallaroo_reference.serving.server import Server
 
 from simulation.loop import Loop, Thread
+from simulation.peers import Sender
 from simulation.plans import Life, Plan
 from simulation.runs import DEAD_LETTERS, Run
 from simulation.threads import Threads
@@ -42,6 +43,10 @@ class CheckpointRun(Run):
         self.fixed: dict[str, Any] = {}
         self.threads = self.machine.threads = Threads(self.machine)
         self.promised: list[bytes] = []
+        self._told, self._most_told = (
+            0,
+            Life().told,
+        )  # of this life: senders, and with how many it ends
         self.letter_bytes = self.world.chance("letters").choice(_LETTER_BYTES)
 
     def serve(self, loop: Loop) -> Server:
@@ -101,10 +106,17 @@ class CheckpointRun(Run):
 
     def live(self, life: Life) -> Summary | None:
         """Run a process, and end its threads with it."""
+        self._told, self._most_told = 0, life.told
         try:
             return super().live(life)
         finally:
             self.threads.end()
+
+    def sender_ended(self, sender: Sender) -> None:
+        """Count what senders are told: at some number the machine loses its power (frame-4)."""
+        self._told += sender.told is not None
+        if self._told == self._most_told and not self.world.dead:
+            self.world.crash_soon()
 
     def check(self, life: Life, summary: Summary | None, *, last: bool) -> None:
         """Check how a process has ended, and after the last one all that there is."""

@@ -70,6 +70,7 @@ class Life:
         stop_after: seconds after which it is stopped, whatever is being sent; `None`: once all is.
         full: (after how many seconds, bytes that still fit, for how many seconds) the disk is full.
         breaks_when_full: once it has room again, the next write of the log fails for good.
+        told: once so many senders have been told that all is taken, it dies at its next step.
         accept_fails: number of times that there is no descriptor for a connection.
     """
 
@@ -81,6 +82,7 @@ class Life:
     accept_fails: int = 0
     crash_in: str = ""
     breaks_when_full: bool = False
+    told: int | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,9 @@ def drawn_life(chance: Random, *, durable: bool = True, longest: float = 11) -> 
         full = (chance.uniform(0, 0.1), chance.choice((0, 0, 1, 20, 100)), chance.uniform(0, 1.0))
         if chance.random() < 0.5:
             crash_at, stop_after = None, full[0] + chance.uniform(0, full[2])
-    return Life(crash_at, chance.random() < 0.5, stop_after, tuple(faults), full)
+    told = chance.randint(1, 2) if chance.random() < 0.15 else None
+    power = chance.random() < 0.5 or told is not None
+    return Life(crash_at, power, stop_after, tuple(faults), full, told=told)
 
 
 def _sending(chance: Random, number: int, life: int, sources: int) -> Sending:

@@ -80,6 +80,10 @@ class World:
         self.steps = self._counted = 0
         self.crash_at, self._crash_in = crash_at, crash_in
 
+    def crash_soon(self) -> None:
+        """Have the life end at its next step."""
+        self.crash_at, self._crash_in = self._counted + 1, ""
+
     def crash_now(self) -> Crash:
         """End the life; raise what is returned."""
         self.dead = True
