@@ -29,11 +29,11 @@ def total(message: Any, state: Any) -> Any:
     return message, False
 
 
-def application(name: str = "app", *steps: Any) -> Application:
+def application(name: str = "app", *steps: Any, state: Any = dict) -> Application:
     builder = wallaroo.ApplicationBuilder(name)
     builder.new_pipeline("p", wallaroo.TCPSourceConfig("127.0.0.1", 0, decode))
     for step in steps or (count,):
-        builder.to_stateful(step, dict, "state")
+        builder.to_stateful(step, state, "state")
     return builder.done().build()
 
 

@@ -244,3 +244,19 @@ def test_recover_1_another_topology_is_accepted_before_spark_has_committed(tmp_p
     assert read_layout(tmp_path / "c" / "layout.json") == layout_of(changed)
     assert read_identity(tmp_path / "c" / "identity.json").has_topology_of(changed)
     start()
+
+
+class Today(dict[str, str]):
+    """A state that is built otherwise than the application's."""
+
+
+def test_recover_4_a_run_that_accepts_old_states_leaves_the_next_one_to_be_asked(tmp_path, opened):
+    begun(opened(), 9)
+    spark_wrote(tmp_path / "c", {0: 5}, [0])
+    before = read_layout(tmp_path / "c" / "layout.json")
+    changed = application(state=Today)
+    assert layout_of(changed).fresh != before.fresh
+    options = SparkOptions.given({"checkpoint": tmp_path / "c", "accept_old_states": True})
+    with storage.opened(tmp_path / "c", changed, options, None):
+        pass
+    assert read_layout(tmp_path / "c" / "layout.json").fresh == before.fresh
