@@ -32,7 +32,6 @@ DEAD_LETTERS = Path("/sim/dead-letters.jsonl")
 
 _LEAST = 0.2  # seconds after which a life is stopped, if its senders are done
 _LONGEST = 20.0  # and if they are not, something hangs
-_LONGEST_STOP = 5.0  # and so does a stop: no peer, disk or broker is away for more than a second
 _LOOK = 0.05
 _QUIET = 0.2  # seconds before a stop in which nothing is sent: time alone makes things due
 _BETWEEN = 0.1  # seconds, at most, until a process is started again
@@ -43,11 +42,14 @@ class Run:
     """A run of a plan. Subclasses say how the engine is served and what must hold.
 
     Attributes:
+        longest_stop: seconds that a stop may take: nobody is away for more than one.
         crashes: lives that ended in a crash.
         isolated: the engine runs in `isolated` mode.
         stopped_at: when this life was told to stop; `None`: it was not.
         world: afterwards, what happened.
     """
+
+    longest_stop = 5.0
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -181,7 +183,7 @@ class Run:
             loop.run_until_complete(asyncio.sleep(0))
             if loop.errors:
                 raise Broken(f"the event loop met {loop.errors}")
-            if self.stopped_at is not None and self.world.now - self.stopped_at > _LONGEST_STOP:
+            if self.stopped_at is not None and self.world.now - self.stopped_at > self.longest_stop:
                 raise Broken("stop-1: a stop went on though there was nothing to wait for")
             return server.wait(0)
         except Crash:
@@ -230,7 +232,7 @@ class Run:
         for sender in self.senders:
             if sender.connected and not sender.over and sender.plan.breaks_at is None:
                 self.arrived += sender.payloads[: sender.whole()]
-        self.world.at(_LONGEST, self._in_life(self._hangs))
+        self.world.at(4 * self.longest_stop, self._in_life(self._hangs))
         server.stop()
 
     def _hangs(self) -> None:

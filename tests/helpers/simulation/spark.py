@@ -87,6 +87,7 @@ class OnSpark(CheckpointRun):
     """A run of a plan on the Spark engine."""
 
     partitions = _PARTITIONS
+    longest_stop = 30.0  # each micro-batch takes its time, and some have one record
     _server: _Server | None = None
 
     def serve(self, loop: Loop) -> Any:
