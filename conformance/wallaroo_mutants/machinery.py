@@ -40,7 +40,7 @@ def run_here(cases: Sequence[Case]) -> list[Trace]:
     # A worker remembers applications; in this process they would be those of other engines too.
     program_of.cache_clear()
     # Event times are a few nanoseconds apart, so a bucket would never have two.
-    buckets = len(cases[0].records) % 2 or kinds._BUCKETS
+    buckets = sum([len(case.input_log) for case in cases]) % 2 or kinds._BUCKETS
     with (
         patch.object(kinds, "_BUCKETS", buckets),
         patch.multiple(runs, _running_query=_Query, shipment_of_this_process=Shipment),

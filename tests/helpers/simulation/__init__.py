@@ -14,6 +14,8 @@ Nothing of the engine is replaced. What it asks of the operating system is: the 
 - `serving`, `logs`, `recordings`: the server without a checkpoint; an input log by itself.
 - `cases`, `topic_cases`: applications of generated cases on the server with a checkpoint, and all
   that comes of them; `topics`: what others send to topics, and when brokers are away.
+- `stored`: the state in their checkpoints, looked at and written anew between two lives.
+- `bounds`: of buffers and batches, which are small in some lives.
 - `spark`: the same on the Spark engine, with a few lines in place of its JVM.
 - `planted`: faults put into the engine (`planted.toml`), each of which has to be found.
 
