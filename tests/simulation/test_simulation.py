@@ -28,7 +28,7 @@ def simulated():
     ("name", "runs"),
     [
         *[("log", 150), ("recording", 100), ("server", 100)],
-        *[("cases", 120), ("topics", 60), ("spark", 40)],
+        *[("cases", 80), ("topics", 50), ("spark", 30)],
     ],
 )
 def test_no_crash_breaks_a_promise(name, runs, simulated):
