@@ -273,7 +273,7 @@ def rewrite(
     if target.exists():
         raise CheckpointError(f"{target} exists already: move it elsewhere")
     begun = target.with_name(target.name + ".new")
-    with told_as(CheckpointError, f"{directory} cannot be locked"):
+    with told_as(CheckpointError, f"{directory} cannot be opened"):
         opened = CheckpointDirectory(directory, old.engine)
     try:
         fcntl.flock(opened.lock, fcntl.LOCK_SH)  # who only reads a part sees that no run writes it

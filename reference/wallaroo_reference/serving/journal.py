@@ -151,7 +151,7 @@ class Journal(Intake):
         if isinstance(result, Exception):
             self._appender.abandon()
             self._failed(str(result))
-            self._feeder.abandon()  # no outputs that are still to come may leave
+            self._feeder.abandon()  # what it would still make may not leave
             return
         self._outbox.release(result)
         self._close_some()

@@ -43,10 +43,8 @@ class CheckpointRun(Run):
         self.fixed: dict[str, Any] = {}
         self.threads = self.machine.threads = Threads(self.machine)
         self.promised: list[bytes] = []
-        self._told, self._most_told = (
-            0,
-            Life().told,
-        )  # of this life: senders, and with how many it ends
+        self._told = 0  # senders of this life that have been told that all is taken
+        self._most_told: int | None = None
         self.letter_bytes = self.world.chance("letters").choice(_LETTER_BYTES)
 
     def serve(self, loop: Loop) -> Server:
